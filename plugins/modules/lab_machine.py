@@ -1,0 +1,308 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Run one virtual machine of the lab."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: lab_machine
+short_description: Run one virtual machine of the lab
+description:
+  - Starts a QEMU machine from a built image and waits until it can be logged in to, or ends it and removes what it left.
+  - A machine that runs is left alone; one whose host crashed starts again from its own disks.
+  - Everything that belongs to a lab stands in one directory. Nothing listens beyond loopback.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  state: {type: str, choices: [started, absent], default: started, description: Whether the machine runs or is gone.}
+  directory: {type: path, required: true, description: The directory of the lab.}
+  name: {type: str, required: true, description: The name of the machine.}
+  number: {type: int, description: A number from 1 to 254 that no other machine of the lab has.}
+  address: {type: str, description: Address on the network between the nodes, with its prefix length.}
+  architecture: {type: str, default: amd64, description: Architecture of the guest.}
+  image: {type: path, description: Directory of the image; it holds disk, kernel and initrd.}
+  memory: {type: int, default: 1024, description: Memory in MiB.}
+  cpus: {type: int, default: 2, description: Number of virtual CPUs.}
+  disks: {type: list, elements: dict, default: [], description: Extra blank disks with C(serial), C(size) in GiB and C(bus).}
+  timeout: {type: int, default: 300, description: Seconds after which a machine that cannot be logged in to is a failure.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Start a machine
+  lab_machine:
+    directory: /home/me/.local/state/slurmstead/lab/default
+    name: node1
+    number: 1
+    address: 10.77.0.1/24
+    image: /home/me/.cache/slurmstead/images/bookworm-amd64-0123456789ab
+"""
+
+RETURN = r"""
+accelerator: {description: How the guest's CPUs are made (kvm or tcg)., type: str, returned: started}
+port: {description: TCP port on loopback that leads to the guest's sshd., type: int, returned: started}
+"""
+
+import base64
+import contextlib
+import fcntl
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.slurmstead import lab
+
+PROBE_SECONDS = 10
+CONSOLE_LINES = 25
+
+
+class MachineError(Exception):
+    """A machine that could not be started; the text says why."""
+
+
+def run(*command: str, cwd: pathlib.Path | None = None, timeout: float = 60) -> None:
+    """Run a command; its own words become the error."""
+    done = subprocess.run(command, cwd=cwd, timeout=timeout, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise MachineError(f"{command[0]} failed ({done.returncode}): {done.stderr.strip() or done.stdout.strip()}")
+
+
+@contextlib.contextmanager
+def locked(path: pathlib.Path) -> Iterator[None]:
+    """Hold a lock that ends with this process, whatever ends it."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def process_of(pid_file: pathlib.Path) -> int | None:
+    """Return the id of the process that a pid file names, if it still is the one that was started with this file."""
+    try:
+        pid = int(pid_file.read_text())
+        arguments = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    return pid if str(pid_file).encode() in arguments else None
+
+
+def end_process(pid: int, seconds: float = 10) -> None:
+    """End a process and wait until it is gone."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + seconds
+    while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    """Return a TCP port that nobody listens on."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def kvm_boots(image: str, machine: str, cpus: str) -> bool:
+    """Say whether KVM takes this image's kernel to its first process in time.
+
+    The device alone proves nothing: nested hypervisors exist that run a stock kernel a hundred times slower than TCG.
+    """
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        return False
+    command = [machine, "-machine", "q35", "-accel", "kvm", "-cpu", cpus, "-m", "512M", "-nodefaults", "-no-user-config"]
+    command += ["-display", "none", "-no-reboot", "-kernel", f"{image}/kernel", "-initrd", f"{image}/initrd"]
+    command += ["-append", "console=ttyS0 panic=-1", "-serial", "stdio"]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    seen = b""
+    deadline = time.monotonic() + PROBE_SECONDS
+    try:
+        while process.poll() is None and time.monotonic() < deadline:
+            seen += process.stdout.read() or b""
+            if b"Run /init" in seen:
+                return True
+            time.sleep(0.1)
+        return False
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def accelerator(directory: pathlib.Path, image: str, architecture: lab.Architecture) -> str:
+    """Return kvm where it works, else tcg; found out once for each boot of this machine."""
+    boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    answer = directory / "accelerator"
+    with locked(directory / "accelerator.lock"):
+        known = answer.read_text().split() if answer.exists() else []
+        if known[:1] != [boot]:
+            found = "kvm" if kvm_boots(image, architecture.qemu, architecture.cpu["kvm"]) else "tcg"
+            known = [boot, found]
+            answer.write_text(" ".join(known) + "\n")
+    return known[1]
+
+
+def start_switch(directory: pathlib.Path) -> int:
+    """Start the switch between the nodes unless it runs; return its process id."""
+    switch = directory / lab.SWITCH
+    pid_file = directory / "switch.pid"
+    with locked(directory / "switch.lock"):
+        pid = process_of(pid_file)
+        if pid is None:
+            shutil.rmtree(switch, ignore_errors=True)
+            run("vde_switch", "-s", str(switch), "-m", "600", "-p", str(pid_file), "-daemon")
+            deadline = time.monotonic() + 5
+            while (pid := process_of(pid_file)) is None:
+                if time.monotonic() > deadline:
+                    raise MachineError("vde_switch did not start")
+                time.sleep(0.05)
+    return pid
+
+
+def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
+    """Create keys, disks and first-boot files of a machine that has none yet; disks come last, as the sign that all is there."""
+    with locked(home.parent / "key.lock"):
+        key = home.parent / "key"
+        if not key.exists():
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "slurmstead-lab", "-f", str(key))
+    if (home / "root.qcow2").exists():
+        return
+    host_key = home / "host_key"
+    host_key.unlink(missing_ok=True)
+    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", machine.name, "-f", str(host_key))
+    public = host_key.with_suffix(".pub").read_text().split()
+    (home / "known_hosts").write_text(f"{machine.name} {public[0]} {public[1]}\n")
+    files = lab.first_boot_files(machine, key.with_suffix(".pub").read_text(), host_key.read_text())
+    encoded = base64.b64encode(files.encode()).decode()
+    (home / "credentials").write_text(f"io.systemd.credential.binary:tmpfiles.extra={encoded}")
+    for disk in machine.disks:
+        with (home / f"{disk.serial}.raw").open("wb") as file:
+            file.truncate(disk.size << 30)
+    run("qemu-img", "create", "-q", "-f", "qcow2", "-b", f"{image}/disk", "-F", "raw", str(home / "root.new"))
+    (home / "root.new").rename(home / "root.qcow2")
+
+
+def console_tail(home: pathlib.Path) -> str:
+    """Return the end of what a machine printed."""
+    try:
+        text = (home / "console.log").read_text(errors="replace")
+    except FileNotFoundError:
+        return "(nothing)"
+    return "\n".join(line.rstrip() for line in text.splitlines()[-CONSOLE_LINES:])
+
+
+def wait_for_login(home: pathlib.Path, name: str, timeout: float) -> None:
+    """Return when a command can be run on a machine over ssh."""
+    command = ["ssh", "-F", str(home / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", name, "true"]
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20).returncode == 0:
+                return
+        if process_of(home / "pid") is None:
+            raise MachineError(f"{name} ended while it booted; the end of its console:\n{console_tail(home)}")
+        time.sleep(1)
+    raise MachineError(f"{name} cannot be logged in to after {timeout:.0f} s; the end of its console:\n{console_tail(home)}")
+
+
+def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) -> None:
+    """Bring a machine up."""
+    given = module.params
+    machine = lab.Machine(
+        name=given["name"],
+        number=given["number"],
+        address=given["address"],
+        architecture=given["architecture"],
+        memory=given["memory"],
+        cpus=given["cpus"],
+        disks=tuple(lab.Disk(**disk) for disk in given["disks"]),
+    )
+    port_file, switch_seen = home / "port", home / "switch"
+    pid = process_of(home / "pid")
+    if module.check_mode:
+        module.exit_json(changed=pid is None)
+    home.mkdir(parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    switch = str(start_switch(directory))
+    if pid and switch_seen.read_text() != switch:
+        # A new switch has no cable to the old machines.
+        end_process(pid)
+        pid = None
+    chosen = accelerator(directory, given["image"], lab.ARCHITECTURES[machine.architecture])
+    if pid is None:
+        make_files(home, machine, given["image"])
+        port = free_port()
+        run(*lab.qemu_command(machine, str(home), given["image"], chosen, port), cwd=home)
+        port_file.write_text(str(port))
+        switch_seen.write_text(switch)
+        (home / "ssh_config").write_text(lab.ssh_config(machine, str(home), str(directory / "key"), port))
+        (directory / "ssh_config").write_text(f"Include {directory}/*/ssh_config\n")
+    wait_for_login(home, machine.name, given["timeout"])
+    module.exit_json(changed=pid is None, accelerator=chosen, port=int(port_file.read_text()))
+
+
+def remove(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) -> None:
+    """End a machine and remove its files; the last one takes the switch and the lab's directory with it."""
+    pid = process_of(home / "pid")
+    changed = pid is not None or home.exists()
+    if changed and not module.check_mode:
+        if pid:
+            end_process(pid)
+        with locked(directory / "switch.lock"):
+            shutil.rmtree(home, ignore_errors=True)
+            if not any(directory.glob("*/root.qcow2")):
+                switch = process_of(directory / "switch.pid")
+                if switch:
+                    end_process(switch)
+                shutil.rmtree(directory)
+    module.exit_json(changed=changed)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["started", "absent"], "default": "started"},
+            "directory": {"type": "path", "required": True},
+            "name": {"type": "str", "required": True},
+            "number": {"type": "int"},
+            "address": {"type": "str"},
+            "architecture": {"type": "str", "choices": sorted(lab.ARCHITECTURES), "default": "amd64"},
+            "image": {"type": "path"},
+            "memory": {"type": "int", "default": 1024},
+            "cpus": {"type": "int", "default": 2},
+            "disks": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "serial": {"type": "str", "required": True},
+                    "size": {"type": "int", "required": True},
+                    "bus": {"type": "str", "choices": sorted(lab.BUSES), "default": "virtio"},
+                },
+            },
+            "timeout": {"type": "int", "default": 300},
+        },
+        required_if=[("state", "started", ("number", "address", "image"))],
+        supports_check_mode=True,
+    )
+    directory = pathlib.Path(module.params["directory"])
+    home = directory / module.params["name"]
+    try:
+        if module.params["state"] == "absent":
+            remove(module, directory, home)
+        else:
+            start(module, directory, home)
+    except (MachineError, OSError, subprocess.TimeoutExpired) as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()
