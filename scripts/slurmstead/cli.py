@@ -1,0 +1,179 @@
+"""The verbs of scripts/stead and their options."""
+
+import os
+import pathlib
+import signal
+import sys
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError
+from slurmstead.paths import CLUSTER_INVENTORY, SITE, lab_directory
+
+EPILOG = (
+    "Exit codes: 0 good, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
+    "4 a task failed, 130 interrupted."
+)
+
+app = typer.Typer(
+    help="Turns machines into a Slurm cluster, and rehearses it on virtual machines.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+lab_app = typer.Typer(help="Virtual machines on this computer, as inventory/lab describes them.", no_args_is_help=True)
+app.add_typer(lab_app, name="lab")
+
+out = Console(highlight=False)
+progress_console = Console(stderr=True, highlight=False)
+
+Inventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the cluster.")]
+LabName = Annotated[str | None, typer.Option("--name", help="Which lab, if there are several.", show_default="default")]
+Release = Annotated[str | None, typer.Option("--release", help="Debian of the machines: bookworm or trixie.")]
+Clean = Annotated[bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Leave the accelerator (mitogen) out.")]
+
+
+@app.command()
+def demo(name: LabName = None, release: Release = None, clean: Clean = False, plain: Plain = False) -> None:
+    """Go from nothing to a job on a cluster of four virtual machines."""
+    from slurmstead import lab
+    from slurmstead.demo import Demo
+
+    extra_vars = lab.variables(image="clean" if clean else None, release=release)
+    Demo(lab.choose(name), extra_vars, plain).run(out)
+
+
+@app.command()
+def test(
+    fast: Annotated[bool, typer.Option("--fast", help="Only what needs no virtual machine; under a minute.")] = False,
+) -> None:
+    """Run all tests of this repository."""
+    from slurmstead import testing
+
+    testing.run(out, fast=fast)
+
+
+@app.command()
+def up(
+    inventory: Inventory = CLUSTER_INVENTORY,
+    limit: Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")] = None,
+    tags: Annotated[str | None, typer.Option(help="Run the tasks with these tags only.", metavar="TAGS")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; say what would be changed.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show how files change.")] = False,
+    plain: Plain = False,
+) -> None:
+    """Make the machines of an inventory one cluster (site.yml)."""
+    from slurmstead import playbook
+    from slurmstead.progress import Progress, print_summary
+
+    with Progress(progress_console, SITE.name) as progress:
+        result = playbook.run(
+            SITE,
+            inventory.absolute(),
+            limit=limit,
+            tags=tags,
+            check=check,
+            diff=diff,
+            plain=plain,
+            observer=progress,
+        )
+    if result.hosts:
+        print_summary(out, result)
+    if result.error:
+        raise result.error
+    if not result.hosts.keys() - {"localhost"}:
+        raise InventoryError(f"{inventory} has no host that site.yml works on", "Does the inventory name hosts, and --limit one?")
+
+
+@app.command()
+def smoke(
+    inventory: Inventory = CLUSTER_INVENTORY,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    plain: Plain = False,
+) -> None:
+    """Test a cluster as its users see it: one line for each check."""
+    from slurmstead import smoke as smoke_test
+
+    report = smoke_test.run(progress_console, inventory.absolute(), plain=plain)
+    if as_json:
+        print(report.to_json())
+    else:
+        smoke_test.print_report(out, report)
+    if not report.ok:
+        raise CheckFailed("the cluster does not do what a user expects of it", "Each failed check says what to do.")
+
+
+@lab_app.command("up")
+def lab_up(name: LabName = None, release: Release = None, clean: Clean = False) -> None:
+    """Start the machines that do not run; build their image first if there is none."""
+    from slurmstead import lab
+
+    chosen = lab.choose(name)
+    lab.up(progress_console, lab.variables(image="clean" if clean else None, release=release))
+    lab.print_status(out, lab.status(lab_directory(chosen)))
+
+
+@lab_app.command("down")
+def lab_down(name: LabName = None) -> None:
+    """End the machines and remove their files."""
+    from slurmstead import lab
+
+    lab.choose(name)
+    lab.down(progress_console)
+
+
+@lab_app.command("status")
+def lab_status(name: LabName = None) -> None:
+    """Say of each machine whether it runs and answers; 1 if one does not."""
+    from slurmstead import lab
+
+    chosen = lab.choose(name)
+    nodes = lab.status(lab_directory(chosen))
+    if not nodes:
+        raise CheckFailed(f"the lab {chosen} does not exist", "Make it: scripts/stead lab up")
+    lab.print_status(out, nodes)
+    silent = [node.name for node in nodes if node.release is None]
+    if silent:
+        raise CheckFailed(f"no answer from {', '.join(silent)}", "Start what does not run: scripts/stead lab up")
+
+
+@lab_app.command("ssh")
+def lab_ssh(
+    node: Annotated[str, typer.Argument()],
+    command: Annotated[list[str] | None, typer.Argument()] = None,
+    name: LabName = None,
+    user: Annotated[str | None, typer.Option("--user", "-l", help="Log in as somebody else.", show_default="debian")] = None,
+) -> None:
+    """Log in to a machine, or run a command on it; the exit code is then ssh's."""
+    from slurmstead import lab
+
+    arguments = lab.ssh_command(lab_directory(lab.choose(name)), node, command or [], user)
+    os.execvp(arguments[0], arguments)
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> None:
+    raise Interrupted(number)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    # The launcher's way of finding this package is nothing for child processes.
+    os.environ.pop("PYTHONPATH", None)
+    try:
+        app(sys.argv[1:] if arguments is None else arguments, prog_name="stead")
+    except SteadError as error:
+        progress_console.print(Text(f"stead: {error}", style="bold red"), soft_wrap=True)
+        if error.hint:
+            progress_console.print(Text(f"       {error.hint}"), soft_wrap=True)
+        return error.code
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.USAGE
+    return ExitCode.OK

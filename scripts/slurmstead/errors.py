@@ -1,0 +1,89 @@
+"""Everything that ends a command early.
+
+SteadError
+├── CheckFailed        1  a check says that something is not as it must be
+├── UsageError         2  what was asked for cannot be done as written
+│   ├── InventoryError 2  the inventory is missing, empty or refused by validation
+│   └── MachineError   2  this computer lacks something that the command needs
+├── UnreachableError   3  a host did not answer; the others were carried on with
+├── TaskError          4  a task failed on a host
+└── Interrupted  128 + n  ended by signal n: 130 after Ctrl-C, 143 after SIGTERM
+
+The exit codes are an interface: README.md lists them and tests/unit/cli/test_exit_codes.py holds them.
+"""
+
+import enum
+from typing import ClassVar
+
+
+class ExitCode(enum.IntEnum):
+    """What the command tells its caller."""
+
+    OK = 0
+    CHECK_FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    TASK_FAILED = 4
+    INTERRUPTED = 130
+
+
+class SteadError(Exception):
+    """An end with an exit code; the text says what was expected and seen, `hint` what to do."""
+
+    exit_code: ClassVar[ExitCode]
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.hint = hint
+
+    @property
+    def code(self) -> int:
+        """The exit code of the process."""
+        return self.exit_code
+
+
+class CheckFailed(SteadError):
+    """A check says that something is not as it must be."""
+
+    exit_code = ExitCode.CHECK_FAILED
+
+
+class UsageError(SteadError):
+    """What was asked for cannot be done as written."""
+
+    exit_code = ExitCode.USAGE
+
+
+class InventoryError(UsageError):
+    """The inventory is missing, empty or refused by validation."""
+
+
+class MachineError(UsageError):
+    """This computer lacks something that the command needs."""
+
+
+class UnreachableError(SteadError):
+    """A host did not answer."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+class TaskError(SteadError):
+    """A task failed on a host."""
+
+    exit_code = ExitCode.TASK_FAILED
+
+
+class Interrupted(SteadError):
+    """The user, or whoever watches over the command, ended it."""
+
+    exit_code = ExitCode.INTERRUPTED
+
+    def __init__(self, signal_number: int, hint: str = "") -> None:
+        super().__init__("interrupted", hint)
+        self.signal_number = signal_number
+
+    @property
+    def code(self) -> int:
+        """128 + the signal's number, as a shell would say it."""
+        return 128 + self.signal_number

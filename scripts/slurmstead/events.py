@@ -1,0 +1,176 @@
+"""The events of an Ansible run, typed: what ansible-runner reports as nested dictionaries."""
+
+import dataclasses
+import enum
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+SECRET = "(its result is hidden because the task handles a secret)"
+OUTPUT_LINES = 15
+"""How many lines of a failed command's output are worth reading."""
+
+
+class Status(enum.Enum):
+    """How a task ended on a host."""
+
+    OK = "ok"
+    CHANGED = "changed"
+    SKIPPED = "skipped"
+    IGNORED = "ignored"
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A task; `path` is the file that holds it."""
+
+    uuid: str
+    name: str
+    action: str = ""
+    path: pathlib.PurePath = pathlib.PurePath()
+
+    @property
+    def is_validation(self) -> bool:
+        """Whether a failure of this task means that the inventory is wrong, not a machine."""
+        return (
+            self.path.name in ("validate-inventory.yml", "validate.yml")
+            or self.action.rpartition(".")[2] == "validate_argument_spec"
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class PlayStarted:
+    """A play begins."""
+
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskStarted:
+    """A task begins, on no host yet."""
+
+    task: Task
+
+
+@dataclasses.dataclass(frozen=True)
+class HostStarted:
+    """A task begins on a host."""
+
+    task: Task
+    host: str
+
+
+@dataclasses.dataclass(frozen=True)
+class HostEnded:
+    """A task ended on a host; `message` explains a failure, `result` is what the module returned, empty for a secret."""
+
+    task: Task
+    host: str
+    status: Status
+    message: str = ""
+    result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class FileChanged:
+    """What `--diff` shows for a host."""
+
+    host: str
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """The run came to its end; each mapping goes from host to a number of tasks."""
+
+    ok: Mapping[str, int]
+    failed: Mapping[str, int]
+    unreachable: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Said:
+    """Words of Ansible that belong to no task: warnings, and the reason why a run could not begin."""
+
+    text: str
+
+
+Event = PlayStarted | TaskStarted | HostStarted | HostEnded | FileChanged | Ended | Said
+
+
+def explain(result: Mapping[str, Any]) -> str:
+    """Return what a failed result says to a reader: message, expected, seen, hint, and the end of a command's output."""
+    if "censored" in result:
+        return SECRET
+    items = [item for item in result.get("results") or [] if isinstance(item, dict) and item.get("failed")]
+    if items:
+        return "\n".join(dict.fromkeys(explain(item) for item in items))
+    return "\n".join(_explanations(result)) or "it gave no reason"
+
+
+def _explanations(result: Mapping[str, Any]) -> Iterator[str]:
+    message = result.get("msg") or result.get("reason") or ""
+    yield from (str(line).rstrip() for line in (message if isinstance(message, list) else str(message).splitlines()))
+    for part in ("expected", "seen", "hint"):
+        if result.get(part):
+            yield f"{part}: {result[part]}"
+    if "rc" in result or "module_stderr" in result:
+        output = result.get("stderr") or result.get("module_stderr") or result.get("stdout") or ""
+        if str(output).strip() not in str(message):
+            yield from str(output).strip().splitlines()[-OUTPUT_LINES:]
+
+
+def _task(data: Mapping[str, Any]) -> Task:
+    name, role = str(data.get("task") or data.get("name") or ""), str(data.get("role") or "")
+    if role and not name.startswith(f"{role} : "):
+        name = f"{role} : {name}"
+    path, _, _ = str(data.get("task_path") or "").rpartition(":")
+    return Task(
+        uuid=str(data.get("task_uuid") or ""),
+        name=name,
+        action=str(data.get("resolved_action") or data.get("task_action") or ""),
+        path=pathlib.PurePath(path),
+    )
+
+
+def _ended(data: Mapping[str, Any], kind: str) -> HostEnded:
+    result = data.get("res") or {}
+    if kind == "runner_on_failed":
+        status = Status.IGNORED if data.get("ignore_errors") else Status.FAILED
+    elif kind == "runner_on_unreachable":
+        status = Status.UNREACHABLE
+    elif kind == "runner_on_skipped":
+        status = Status.SKIPPED
+    else:
+        status = Status.CHANGED if result.get("changed") else Status.OK
+    failed = status in (Status.FAILED, Status.IGNORED, Status.UNREACHABLE)
+    return HostEnded(
+        task=_task(data),
+        host=str(data.get("host")),
+        status=status,
+        message=explain(result) if failed else "",
+        result={} if "censored" in result else result,
+    )
+
+
+def parse(raw: Mapping[str, Any]) -> Event | None:
+    """Return the event that ansible-runner's dictionary stands for, or None if nobody needs to know of it."""
+    kind, data = str(raw.get("event")), raw.get("event_data") or {}
+    match kind:
+        case "playbook_on_play_start":
+            return PlayStarted(str(data.get("name")))
+        case "playbook_on_task_start":
+            return TaskStarted(_task(data))
+        case "runner_on_start":
+            return HostStarted(_task(data), str(data.get("host")))
+        case "runner_on_ok" | "runner_on_failed" | "runner_on_unreachable" | "runner_on_skipped":
+            return _ended(data, kind)
+        case "runner_on_file_diff":
+            return FileChanged(str(data.get("host")), str(raw.get("stdout") or ""))
+        case "playbook_on_stats":
+            return Ended(data.get("ok") or {}, data.get("failures") or {}, data.get("dark") or {})
+        case "verbose" | "error" | "warning" | "deprecated" | "system_warning":
+            return Said(str(raw.get("stdout") or ""))
+    return None

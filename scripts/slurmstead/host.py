@@ -1,0 +1,80 @@
+"""What a computer needs to run the lab."""
+
+import os
+import platform
+import shutil
+import subprocess
+
+from rich.console import Console
+
+from slurmstead.errors import MachineError
+
+PACKAGES = {
+    "arch-test": "mmdebstrap asks it which architectures run here",
+    "e2fsprogs": "makes the image's file system",
+    "mmdebstrap": "builds the image",
+    "openssh-client": "reaches the machines",
+    "qemu-system-x86": "runs the machines",
+    "qemu-utils": "makes their disks",
+    "uidmap": "lets an ordinary user build the image",
+    "vde2": "the switch between the machines",
+}
+"""Packages of Debian and Ubuntu, each with its purpose; the names are the same in all releases from Debian 12 and Ubuntu 22.04."""
+
+
+def missing(packages: list[str], listing: str) -> list[str]:
+    """Return the packages that a `dpkg-query` listing of `NAME STATUS` lines does not show as installed."""
+    installed = {name for name, _, status in (line.partition(" ") for line in listing.splitlines()) if status == "installed"}
+    return [package for package in packages if package not in installed]
+
+
+def missing_packages() -> list[str]:
+    """Return those of PACKAGES that are not installed here.
+
+    :raises MachineError: this is not a Debian or Ubuntu
+    """
+    if shutil.which("dpkg-query") is None or shutil.which("apt-get") is None:
+        raise MachineError(
+            f"the lab needs a Debian or Ubuntu with apt-get and dpkg-query; this is {platform.platform()}",
+            f"Install by hand what provides {', '.join(PACKAGES)}, or run this in a Debian machine.",
+        )
+    names = sorted(PACKAGES)
+    command = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n", *names]
+    # It fails when one of the names is unknown to it; what it prints about the others is what counts.
+    return missing(names, subprocess.run(command, capture_output=True, text=True, check=False).stdout)
+
+
+def apt(arguments: list[str], *, root: bool) -> list[str]:
+    """Return the command line of an apt-get that asks no questions, through sudo unless `root`."""
+    quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
+    return [*([] if root else ["sudo"]), *quiet, *arguments]
+
+
+def ensure_packages(console: Console) -> list[str]:
+    """Install those of PACKAGES that are missing and return their names; asks sudo, saying what for, unless root.
+
+    :raises MachineError: this is not a Debian or Ubuntu, or apt-get could not install them
+    """
+    wanted = missing_packages()
+    if wanted:
+        for package in wanted:
+            console.print(f"    {package:<16} {PACKAGES[package]}")
+        _install(console, wanted)
+    return wanted
+
+
+def _install(console: Console, packages: list[str]) -> None:
+    root = os.geteuid() == 0
+    by_hand = f"As root: apt-get install {' '.join(packages)}"
+    if not root:
+        if shutil.which("sudo") is None:
+            raise MachineError(f"packages are missing and there is no sudo: {', '.join(packages)}", by_hand)
+        console.print("    sudo is used to install these packages and for nothing else; it may ask for your password")
+    install = apt(["install", "--yes", "--no-install-recommends", *packages], root=root)
+    done = subprocess.run(install, capture_output=True, text=True, check=False)
+    if done.returncode:
+        # The package lists can be missing (a container) or too old.
+        subprocess.run(apt(["update"], root=root), capture_output=True, check=False)
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MachineError(f"apt-get could not install {', '.join(packages)}:\n{done.stderr.strip()}", by_hand)

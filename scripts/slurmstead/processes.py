@@ -1,0 +1,57 @@
+"""The processes of this computer, read from /proc (proc(5)); other systems than Linux show none."""
+
+import contextlib
+import os
+import pathlib
+import signal
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Process(NamedTuple):
+    """A process; its start time (clock ticks since boot) tells it from a later one with the same id."""
+
+    pid: int
+    parent: int
+    started: int
+
+
+def _read(pid: str) -> Process | None:
+    try:
+        # Fields are counted from behind the name, which is in brackets and can hold anything, brackets too.
+        fields = pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else Process(int(pid), int(fields[1]), int(fields[19]))
+
+
+def descendants(pid: int) -> list[Process]:
+    """Return all processes below a process, parents first; one that became a daemon is below nobody."""
+    with contextlib.suppress(FileNotFoundError):
+        everything = [process for name in os.listdir("/proc") if name.isdigit() and (process := _read(name))]
+        found = [process for process in everything if process.parent == pid]
+        for above in found:
+            found.extend(process for process in everything if process.parent == above.pid)
+        return found
+    return []
+
+
+def alive(processes: Iterable[Process]) -> list[Process]:
+    """Return those of the processes that still run."""
+    return [process for process in processes if (now := _read(str(process.pid))) and now.started == process.started]
+
+
+def send(processes: Iterable[Process], number: signal.Signals) -> None:
+    """Send a signal to those of the processes that still run."""
+    for process in alive(processes):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, number)
+
+
+def resident_bytes(pids: Iterable[int]) -> int:
+    """Return the memory that the processes hold now, in bytes, shared pages counted for each."""
+    pages = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            pages += int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGESIZE")
