@@ -1,0 +1,133 @@
+"""Check the whole inventory on the controller. Opens no connection, changes nothing.
+
+Arguments:
+
+control, nfs_server, workers   what the groups of the cluster are called
+optional_roles                 roles that only concern hosts that set one of their variables; default none
+
+It looks at all hosts, also under --limit: an address used twice is wrong whichever of the two is configured.
+The roles' meta/argument_specs.yml say which variables there are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import ansible.module_utils
+from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.template import Templar
+
+try:  # Private, so it may move: messages then go without file and line.
+    from ansible._internal._datatag._tags import Origin
+except ImportError:
+    Origin = None
+
+PROJECT = Path(__file__).parents[2]
+CLUSTER_VARS = PROJECT / "playbooks/vars/cluster.yml"
+"""Variables that the playbooks compute; an inventory cannot set them."""
+
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
+
+from ansible.module_utils.slurmstead.inventory import (  # noqa: E402
+    Groups,
+    Inventory,
+    Specs,
+    Variable,
+    VariableFile,
+    problems,
+)
+from ansible.module_utils.slurmstead.inventory_variables import COMPARED_CONNECTION_VARIABLES  # noqa: E402
+
+
+class ActionModule(ActionBase):
+    """The action `validate_inventory`."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+    _VALID_ARGS = frozenset({"control", "nfs_server", "workers", "optional_roles"})
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Fail with all problems of the inventory in one message, one per line."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        task_vars = task_vars or {}
+        args = self._task.args
+        missing = sorted(self._VALID_ARGS - {"optional_roles"} - set(args))
+        if missing:
+            raise AnsibleActionFail(f"validate_inventory needs the names of the groups: {', '.join(missing)}.")
+        groups = Groups(args["control"], args["nfs_server"], args["workers"])
+        specs = Specs(
+            roles=self._argument_specs(),
+            computed=frozenset(self._loader.load_from_file(str(CLUSTER_VARS))),
+            optional=frozenset(args.get("optional_roles", ())),
+        )
+        found = problems(self._inventory(task_vars, specs), groups, specs)
+        if found:
+            count = "one problem" if len(found) == 1 else f"{len(found)} problems"
+            lines = [f"The inventory has {count}. No machine was touched.", *(f"- {problem}" for problem in found)]
+            result |= {"failed": True, "msg": "\n".join(lines)}
+        else:
+            result["msg"] = f"The inventory of {len(task_vars['groups']['all'])} hosts is good."
+        return result
+
+    def _argument_specs(self) -> dict[str, Mapping[str, Any]]:
+        """The options of the entry point `main` of every role that has argument specs."""
+        specs = {}
+        for path in sorted(PROJECT.glob("roles/*/meta/argument_specs.yml")):
+            specs[path.parts[-3]] = (
+                self._loader.load_from_file(str(path))["argument_specs"]["main"].get("options") or {}
+            )
+        return specs
+
+    def _inventory(self, task_vars: dict[str, Any], specs: Specs) -> Inventory:
+        return Inventory(
+            groups=task_vars["groups"],
+            hosts={host: self._variables(host, task_vars, specs) for host in task_vars["groups"]["all"]},
+            files=tuple(_variable_files(task_vars["ansible_inventory_sources"])),
+        )
+
+    def _variables(self, host: str, task_vars: dict[str, Any], specs: Specs) -> dict[str, Variable]:
+        """All variables of the host; the values of those that no role knows are not computed."""
+        hostvars = task_vars["hostvars"]
+        raw = hostvars.raw_get(host)
+        # A value may look at other hosts, as a play's would.
+        templar = self._templar.copy_with_new_env(available_variables={**raw, "hostvars": hostvars})
+        return {
+            name: _variable(templar, value, name in specs.options or name in COMPARED_CONNECTION_VARIABLES)
+            for name, value in raw.items()
+        }
+
+
+def _variable(templar: Templar, raw: Any, compute: bool) -> Variable:
+    origin = _origin(raw)
+    if not compute:
+        return Variable(origin=origin)
+    try:
+        return Variable(templar.template(raw), origin)
+    except AnsibleError as error:
+        return Variable(origin=origin, error=f"cannot be computed: {str(error.message).splitlines()[0].rstrip('.')}")
+
+
+def _origin(raw: Any) -> str:
+    """File and line of a value. Ansible keeps no place of true, false and null; a mapping has that of its first line."""
+    tag = Origin.get_tag(raw) if Origin else None
+    if tag is None or tag.path is None:
+        return ""
+    line = "" if tag.line_num is None else f":{tag.line_num}"
+    return f"{os.path.relpath(tag.path)}{line}"
+
+
+def _variable_files(sources: list[str]) -> Iterator[VariableFile]:
+    """What is in group_vars/ and host_vars/ beside the inventory, as the plugin host_group_vars finds it."""
+    directories = {
+        Path(source) if os.path.isdir(source) else Path(source).parent for source in sources if "," not in source
+    }
+    for directory in sorted(directories):
+        for kind in ("group", "host"):
+            for path in sorted(directory.glob(f"{kind}_vars/*")):
+                if path.is_dir() or path.suffix in ("", ".yml", ".yaml", ".json"):
+                    yield VariableFile(os.path.relpath(path), kind, path.name if path.is_dir() else path.stem)

@@ -1,0 +1,109 @@
+"""Rules between the values of an inventory: one small function for each, listed in RELATIONS and CLUSTER_RELATIONS.
+
+A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; two more are known:
+
+- worker_names: the names of all workers
+- slurm_version: as in slurm_keys.VERSIONS, or None where only the machine can tell
+
+It yields a Violation for each thing that is wrong. It runs once for each distinct set of values, not for each host, and
+not at all where one of its variables is unset or has a wrong type (that is said already then).
+
+A function in CLUSTER_RELATIONS compares hosts: each of its parameters is a variable's values by host.
+
+To add a rule, write the function, add it to the tuple, and add a case that makes it fire to
+tests/unit/test_inventory_relations.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ansible.module_utils.slurmstead import slurm_keys
+from ansible.module_utils.slurmstead.inventory import Groups, HostViolation, Problem, Violation
+from ansible.module_utils.slurmstead.inventory_variables import Checked
+from ansible.module_utils.slurmstead.relations import accounts, addresses, lab, slurm, storage
+
+RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
+    addresses.address_is_usable,
+    accounts.user_names_are_valid,
+    accounts.user_names_and_ids_differ,
+    accounts.user_ids_are_free,
+    accounts.group_names_are_valid,
+    accounts.group_names_and_ids_differ,
+    accounts.group_ids_are_free,
+    accounts.groups_of_users_exist,
+    accounts.keys_are_public_keys,
+    storage.scratch_disks_have_stable_names,
+    storage.nfs_server_disks_have_stable_names,
+    storage.disks_are_used_once,
+    storage.paths_are_apart,
+    storage.homes_are_on_the_share,
+    slurm.cluster_name_is_valid,
+    slurm.config_has_known_keys,
+    slurm.cgroup_config_has_known_keys,
+    slurm.nodes_are_workers_with_known_keys,
+    slurm.partitions_are_valid,
+    slurm.one_partition_is_the_default,
+    lab.machines_are_possible,
+    lab.name_is_a_file_name,
+    lab.disks_are_distinct,
+)
+
+CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
+    addresses.addresses_differ,
+    addresses.connections_differ,
+)
+
+CONTEXT = ("worker_names", "slurm_version")
+
+
+def problems(checked: Checked, groups: Groups) -> Iterator[Problem]:
+    """All violations of all relations."""
+    values = {host: checked.values(host) for host in checked.inventory.hosts}
+    yield from _within_hosts(checked, values, sorted(checked.inventory.groups.get(groups.workers, ())))
+    yield from _across_hosts(checked, values)
+
+
+def _within_hosts(checked: Checked, values: dict[str, dict[str, Any]], worker_names: list[str]) -> Iterator[Problem]:
+    found: dict[tuple[object, ...], list[Violation]] = {}
+    for host, own in values.items():
+        version = _slurm_version(checked, host)
+        texts = {name: repr(value) for name, value in own.items()}
+        context = {"worker_names": worker_names, "slurm_version": version}
+        for relation in RELATIONS:
+            names = _parameters(relation)
+            variables = [name for name in names if name not in CONTEXT]
+            if any(name not in own for name in variables):
+                continue
+            key = (relation, version, *(texts[name] for name in variables))
+            if key not in found:
+                found[key] = list(relation(**{name: {**own, **context}[name] for name in names}))
+            for variable, wrong, advice in found[key]:
+                yield checked.problem(variable, wrong, advice, (host,))
+
+
+def _across_hosts(checked: Checked, values: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+    for relation in CLUSTER_RELATIONS:
+        by_host = {
+            name: {host: own[name] for host, own in values.items() if own.get(name) is not None}
+            for name in _parameters(relation)
+        }
+        for hosts, variable, wrong, advice in relation(**by_host):
+            yield checked.problem(variable, wrong, advice, hosts)
+
+
+@functools.cache
+def _parameters(relation: Callable[..., object]) -> tuple[str, ...]:
+    return tuple(inspect.signature(relation).parameters)
+
+
+def _slurm_version(checked: Checked, host: str) -> str | None:
+    """The version that a lab machine will have; other machines tell only when they are reached."""
+    given = checked.inventory.hosts[host]
+    if not any(name.startswith("lab_") for name in given):
+        return None
+    release = checked.values(host).get("lab_release")
+    return slurm_keys.VERSION_OF_RELEASE.get(str(release))
