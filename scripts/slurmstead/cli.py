@@ -35,7 +35,9 @@ progress_console = Console(stderr=True, highlight=False)
 Inventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the cluster.")]
 LabName = Annotated[str | None, typer.Option("--name", help="Which lab, if there are several.", show_default="default")]
 Release = Annotated[str | None, typer.Option("--release", help="Debian of the machines: bookworm or trixie.")]
-Clean = Annotated[bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")]
+Clean = Annotated[
+    bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")
+]
 Plain = Annotated[bool, typer.Option("--plain", help="Leave the accelerator (mitogen) out.")]
 
 
@@ -88,7 +90,9 @@ def up(
     if result.error:
         raise result.error
     if not result.hosts.keys() - {"localhost"}:
-        raise InventoryError(f"{inventory} has no host that site.yml works on", "Does the inventory name hosts, and --limit one?")
+        raise InventoryError(
+            f"{inventory} has no host that site.yml works on", "Does the inventory name hosts, and --limit one?"
+        )
 
 
 @app.command()
@@ -148,7 +152,9 @@ def lab_ssh(
     node: Annotated[str, typer.Argument()],
     command: Annotated[list[str] | None, typer.Argument()] = None,
     name: LabName = None,
-    user: Annotated[str | None, typer.Option("--user", "-l", help="Log in as somebody else.", show_default="debian")] = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-l", help="Log in as somebody else.", show_default="debian")
+    ] = None,
 ) -> None:
     """Log in to a machine, or run a command on it; the exit code is then ssh's."""
     from slurmstead import lab

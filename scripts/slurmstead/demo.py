@@ -78,9 +78,13 @@ class Demo:
             peak.sample(self.name)
             highest = max(highest, peak.bytes)
             memory = f"peak memory {peak.bytes / 2**30:.2f} GiB"
-            console.print(f"  [green]done[/green] in {duration(time.monotonic() - began)}: {outcome}; {memory}", highlight=False)
+            console.print(
+                f"  [green]done[/green] in {duration(time.monotonic() - began)}: {outcome}; {memory}", highlight=False
+            )
         total = duration(time.monotonic() - started)
-        console.print(f"\n[bold]The cluster works.[/bold] {total}, peak memory {highest / 2**30:.2f} GiB", highlight=False)
+        console.print(
+            f"\n[bold]The cluster works.[/bold] {total}, peak memory {highest / 2**30:.2f} GiB", highlight=False
+        )
         console.print(self._farewell(), highlight=False, markup=False)
 
     def _packages(self, console: Console, _peak: Peak) -> str:
@@ -116,7 +120,9 @@ class Demo:
             try:
                 done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=JOB_SECONDS)
             except subprocess.TimeoutExpired:
-                raise CheckFailed(f"expected `{job}` to end within {JOB_SECONDS} s", "See `squeue` and `sinfo -R`.") from None
+                raise CheckFailed(
+                    f"expected `{job}` to end within {JOB_SECONDS} s", "See `squeue` and `sinfo -R`."
+                ) from None
             console.print(f"    {USER}@{HEAD}:~$ {job}", highlight=False)
             for line in (done.stdout + done.stderr).splitlines():
                 console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
@@ -125,13 +131,13 @@ class Demo:
         return f"{count(len(JOBS), 'command')} answered"
 
     def _farewell(self) -> str:
-        name = "" if self.name == "default" else f" --name {self.name}"
+        name, of_lab = ("", "") if self.name == "default" else (f" --name {self.name}", f"STEAD_LAB={self.name} ")
         config = lab_directory(self.name) / "ssh_config"
         return f"""
 What next:
   log in            ssh -F {config} -l {USER} {HEAD}
   submit a job      sbatch --nodes=3 --wrap 'srun hostname'    (there; its output is in slurm-JOBID.out)
   be its admin      scripts/stead lab ssh{name} {HEAD}
-  change something  edit inventory/lab, then {"STEAD_LAB=" + self.name + " " if name else ""}scripts/stead up -i inventory/lab
+  change something  edit inventory/lab, then {of_lab}scripts/stead up -i inventory/lab
   stop              scripts/stead lab down{name}
 """

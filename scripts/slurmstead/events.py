@@ -3,12 +3,15 @@
 import dataclasses
 import enum
 import pathlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 SECRET = "(its result is hidden because the task handles a secret)"
 OUTPUT_LINES = 15
 """How many lines of a failed command's output are worth reading."""
+
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
 class Status(enum.Enum):
@@ -64,7 +67,7 @@ class HostStarted:
 
 @dataclasses.dataclass(frozen=True)
 class HostEnded:
-    """A task ended on a host; `message` explains a failure, `result` is what the module returned, empty for a secret."""
+    """A task ended on a host; `message` explains a failure, `result` is what the module returned (a secret: empty)."""
 
     task: Task
     host: str
@@ -101,7 +104,7 @@ Event = PlayStarted | TaskStarted | HostStarted | HostEnded | FileChanged | Ende
 
 
 def explain(result: Mapping[str, Any]) -> str:
-    """Return what a failed result says to a reader: message, expected, seen, hint, and the end of a command's output."""
+    """Return what a failed result says to a reader: message, expected, seen, hint, the end of a command's output."""
     if "censored" in result:
         return SECRET
     items = [item for item in result.get("results") or [] if isinstance(item, dict) and item.get("failed")]
@@ -120,6 +123,11 @@ def _explanations(result: Mapping[str, Any]) -> Iterator[str]:
         output = result.get("stderr") or result.get("module_stderr") or result.get("stdout") or ""
         if str(output).strip() not in str(message):
             yield from str(output).strip().splitlines()[-OUTPUT_LINES:]
+
+
+def _stdout(raw: Mapping[str, Any]) -> str:
+    # ansible-runner makes Ansible believe that it writes to a terminal, so it colours its words.
+    return COLOUR.sub("", str(raw.get("stdout") or ""))
 
 
 def _task(data: Mapping[str, Any]) -> Task:
@@ -168,9 +176,9 @@ def parse(raw: Mapping[str, Any]) -> Event | None:
         case "runner_on_ok" | "runner_on_failed" | "runner_on_unreachable" | "runner_on_skipped":
             return _ended(data, kind)
         case "runner_on_file_diff":
-            return FileChanged(str(data.get("host")), str(raw.get("stdout") or ""))
+            return FileChanged(str(data.get("host")), _stdout(raw))
         case "playbook_on_stats":
             return Ended(data.get("ok") or {}, data.get("failures") or {}, data.get("dark") or {})
         case "verbose" | "error" | "warning" | "deprecated" | "system_warning":
-            return Said(str(raw.get("stdout") or ""))
+            return Said(_stdout(raw))
     return None

@@ -19,12 +19,14 @@ PACKAGES = {
     "uidmap": "lets an ordinary user build the image",
     "vde2": "the switch between the machines",
 }
-"""Packages of Debian and Ubuntu, each with its purpose; the names are the same in all releases from Debian 12 and Ubuntu 22.04."""
+"""Packages, each with its purpose; their names are the same in Debian 12 and 13 and in Ubuntu 22.04 and 24.04."""
 
 
 def missing(packages: list[str], listing: str) -> list[str]:
     """Return the packages that a `dpkg-query` listing of `NAME STATUS` lines does not show as installed."""
-    installed = {name for name, _, status in (line.partition(" ") for line in listing.splitlines()) if status == "installed"}
+    installed = {
+        name for name, _, status in (line.partition(" ") for line in listing.splitlines()) if status == "installed"
+    }
     return [package for package in packages if package not in installed]
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from slurmstead import host, playbook, processes
 from slurmstead.errors import MachineError, UsageError
-from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, lab_directory
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS
 from slurmstead.progress import Progress
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
@@ -25,7 +25,7 @@ PROBE_SECONDS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A machine of the lab; `pid` and `memory` (bytes) are None when it does not run, `release` when ssh does not answer."""
+    """A machine of the lab; without a `pid` it does not run, without a `release` it does not answer; `memory` in bytes."""
 
     name: str
     pid: int | None
@@ -40,7 +40,9 @@ def choose(name: str | None) -> str:
     """
     chosen = name or os.environ.get("STEAD_LAB") or "default"
     if not NAME.fullmatch(chosen):
-        raise UsageError(f"{chosen!r} cannot be the name of a lab", "Use lower-case letters, digits and hyphens, at most 31.")
+        raise UsageError(
+            f"{chosen!r} cannot be the name of a lab", "Use lower-case letters, digits and hyphens, at most 31."
+        )
     os.environ["STEAD_LAB"] = chosen
     return chosen
 

@@ -100,7 +100,9 @@ class Result:
             hint = "Is the machine on, and does `ssh` reach it? The same command carries on when it is back."
             return UnreachableError(f"{_names(unreachable)} could not be reached; the other hosts were completed", hint)
         if self.returned:
-            return TaskError(f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :]))
+            return TaskError(
+                f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
+            )
         return None
 
     @property
@@ -180,7 +182,7 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def accelerator() -> dict[str, str]:
-    """Return the settings that make Ansible use mitogen; none where ansible-core does not support it or it is missing."""
+    """Return the settings that make Ansible use mitogen; none if it is missing or ansible-core does not support it."""
     core = tuple(int(part) for part in importlib.metadata.version("ansible-core").split(".")[:2])
     package = importlib.util.find_spec("ansible_mitogen")
     if core > LAST_STRATEGY_PLUGINS or package is None or package.origin is None:

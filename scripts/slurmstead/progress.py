@@ -1,13 +1,13 @@
 """Showing a run while it goes, and what it changed when it is over."""
 
 import dataclasses
+import textwrap
 import time
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
@@ -90,7 +90,9 @@ class Progress:
             self._live.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._live.is_started:
             self._live.stop()
 
@@ -113,7 +115,7 @@ class Progress:
                     self._print_failure(event)
             case FileChanged(host=host, text=text) if text.strip():
                 self._announce_play()
-                self._console.print(Padding(Text.from_ansi(f"{host}\n{text.strip()}"), (0, 0, 0, 4)))
+                self._print_block(f"{host}:\n{text.strip()}", indent=4)
             case Ended():
                 self._finish_tasks()
 
@@ -151,16 +153,24 @@ class Progress:
     def _print_failure(self, end: HostEnded) -> None:
         self._announce_play()
         self._console.print(Text(f"    {end.host}: {end.status.value}: {end.task.name}", style=STYLES[end.status]))
-        self._console.print(Padding(Text(end.message), (0, 0, 0, 8)))
+        self._print_block(end.message, indent=8)
+
+    def _print_block(self, text: str, *, indent: int) -> None:
+        self._console.print(Text(textwrap.indent(text, " " * indent)), soft_wrap=True)
 
     def _draw(self) -> RenderableType:
-        lines: list[RenderableType] = []
-        for running in self._running.values():
-            lines.append(f"    {running.task.name}  {running.progress()}, {duration(running.seconds())}")
+        tasks = [
+            Text(
+                f"    {running.task.name}  {running.progress()}, {duration(running.seconds())}",
+                overflow="ellipsis",
+                no_wrap=True,
+            )
+            for running in self._running.values()
+        ]
         total = f"{self._title} › {self._play}  {duration(time.monotonic() - self._started)} in all"
         row = Table.grid(padding=(0, 1))
         row.add_row(self._spinner, Text(total, overflow="ellipsis", no_wrap=True))
-        return Group(row, *(Text(line, overflow="ellipsis", no_wrap=True) for line in map(str, lines)))
+        return Group(row, *tasks)
 
 
 def print_summary(console: Console, result: Result) -> None:

@@ -1,1 +1,165 @@
-"""What CI runs."""
+"""All that CI runs: first what needs no machine, then the scenarios of molecule/ on one lab."""
+
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+from rich.console import Console
+from rich.text import Text
+
+from slurmstead import lab
+from slurmstead.errors import CheckFailed
+from slurmstead.paths import ROOT, lab_directory
+from slurmstead.progress import duration
+
+LAB_NAME = "test"
+"""Tests have a lab of their own, so that they leave alone the one that somebody works with."""
+
+FIRST_SCENARIO = "default"
+"""It boots the lab; the others find it running."""
+
+PYTEST_CLOSING = re.compile(r"^(=+ )?\d+ (passed|failed|errors?|skipped)\b.* in [0-9.]+s")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a check ended; `closing` are the last lines of the pytest runs in it."""
+
+    name: str
+    ok: bool
+    seconds: float
+    output: str
+
+    @property
+    def closing(self) -> list[str]:
+        """Return the lines in which pytest sums up."""
+        return [line for line in COLOUR.sub("", self.output).splitlines() if PYTEST_CLOSING.match(line)]
+
+
+def scenarios(directory: pathlib.Path) -> list[str]:
+    """Return the scenarios below a directory in the order in which they run."""
+    names = {path.parent.name for path in directory.glob("*/molecule.yml")}
+    return sorted(names, key=lambda name: (name != FIRST_SCENARIO, name))
+
+
+def fast_checks(modules: pathlib.Path) -> dict[str, list[str]]:
+    """Return the commands that need no machine, by name, the longest first.
+
+    :param modules: a directory that holds this repository's module_utils under the name by which modules import them
+    """
+    plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
+    return {
+        "pytest": [sys.executable, "-m", "pytest", "--quiet", "--color=no"],
+        "ansible-lint": ["ansible-lint", "--offline", "--strict", "--nocolor", "--quiet"],
+        "mypy plugins": ["mypy", "--python-version=3.10", str(modules / "ansible"), *plugins],
+        "mypy scripts": ["mypy", "scripts/slurmstead"],
+        "yamllint": ["yamllint", "--strict", "."],
+        "ruff check": ["ruff", "check", "--quiet", "."],
+        "ruff format": ["ruff", "format", "--check", "--quiet", "--diff", "."],
+    }
+
+
+def _run_fast(console: Console) -> list[Outcome]:
+    def check(name: str, command: list[str]) -> Outcome:
+        started = time.monotonic()
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "MYPYPATH": str(modules)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return Outcome(name, done.returncode == 0, time.monotonic() - started, done.stdout)
+
+    outcomes = []
+    with tempfile.TemporaryDirectory(prefix="stead-") as directory, concurrent.futures.ThreadPoolExecutor() as pool:
+        modules = pathlib.Path(directory)
+        utilities = modules / "ansible" / "module_utils"
+        utilities.mkdir(parents=True)
+        (utilities / "slurmstead").symlink_to(ROOT / "plugins" / "module_utils" / "slurmstead")
+        checks = [pool.submit(check, name, command) for name, command in fast_checks(modules).items()]
+        for future in concurrent.futures.as_completed(checks):
+            outcome = future.result()
+            outcomes.append(outcome)
+            _print_outcome(console, outcome)
+            if not outcome.ok:
+                console.print(Text(outcome.output.rstrip()), soft_wrap=True)
+    return outcomes
+
+
+def _run_scenarios(console: Console) -> list[Outcome]:
+    chosen = lab.choose(os.environ.get("STEAD_LAB") or LAB_NAME)
+    outcomes = []
+    try:
+        for name in scenarios(ROOT / "molecule"):
+            console.print(Text(f"molecule {name}", style="bold"))
+            # The lab outlives a scenario, also one that failed: the next finds it, and it is ended below.
+            outcomes.append(
+                _stream(f"molecule {name}", ["molecule", "test", "--scenario-name", name, "--destroy=never"])
+            )
+            _print_outcome(console, outcomes[-1])
+    finally:
+        _stream("molecule destroy", ["molecule", "destroy", "--scenario-name", FIRST_SCENARIO])
+        if lab_directory(chosen).exists():
+            lab.down(console)
+    return outcomes
+
+
+def _stream(name: str, command: list[str]) -> Outcome:
+    started = time.monotonic()
+    lines = []
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                sys.stdout.write(line)
+                sys.stdout.flush()
+        except BaseException:
+            process.terminate()
+            raise
+    return Outcome(name, process.returncode == 0, time.monotonic() - started, "".join(lines))
+
+
+def _print_outcome(console: Console, outcome: Outcome) -> None:
+    mark = Text("ok    ", style="green") if outcome.ok else Text("FAILED", style="bold red")
+    console.print(Text.assemble(mark, f"  {outcome.name:<24} {duration(outcome.seconds):>10}"))
+
+
+def run(console: Console, *, fast: bool) -> None:
+    """Run the checks; a failed one does not stop the others, but the lab is not booted after it.
+
+    :raises CheckFailed: a check failed
+    """
+    started = time.monotonic()
+    outcomes = _run_fast(console)
+    if not fast and all(outcome.ok for outcome in outcomes):
+        outcomes += _run_scenarios(console)
+    console.print()
+    for outcome in outcomes:
+        _print_outcome(console, outcome)
+    for outcome in outcomes:
+        for line in outcome.closing:
+            console.print(Text(f"{outcome.name}: {line.strip('= ')}"), soft_wrap=True)
+    console.print(f"{len(outcomes)} checks in {duration(time.monotonic() - started)}")
+    failed = [outcome.name for outcome in outcomes if not outcome.ok]
+    if failed:
+        raise CheckFailed(f"failed: {', '.join(failed)}")
