@@ -25,7 +25,7 @@ PROBE_SECONDS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A machine of the lab; without a `pid` it does not run, without a `release` it does not answer; `memory` in bytes."""
+    """A machine: without a `pid` it does not run, without a `release` it does not answer; `memory` in bytes."""
 
     name: str
     pid: int | None

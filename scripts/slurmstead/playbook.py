@@ -150,10 +150,7 @@ class _Cancellation:
         """Leave no process behind, then tell the caller."""
         if self.number is None:
             return
-        deadline = time.monotonic() + 2
-        while processes.alive(self._seen) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        processes.send(self._seen, signal.SIGKILL)
+        processes.end(self._seen, seconds=2)
         raise Interrupted(self.number, "The same command carries on from here.")
 
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -46,6 +47,15 @@ def send(processes: Iterable[Process], number: signal.Signals) -> None:
     for process in alive(processes):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, number)
+
+
+def end(processes: Iterable[Process], seconds: float) -> None:
+    """Wait for the processes to end, then kill those that still run."""
+    waited_for = list(processes)
+    deadline = time.monotonic() + seconds
+    while alive(waited_for) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    send(waited_for, signal.SIGKILL)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

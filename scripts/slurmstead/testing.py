@@ -5,6 +5,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ import time
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead import lab
+from slurmstead import host, lab, processes
 from slurmstead.errors import CheckFailed
 from slurmstead.paths import ROOT, lab_directory
 from slurmstead.progress import duration
@@ -44,8 +45,13 @@ class Outcome:
 
 
 def scenarios(directory: pathlib.Path) -> list[str]:
-    """Return the scenarios below a directory in the order in which they run."""
+    """Return the scenarios below a directory in the order in which they run.
+
+    :raises CheckFailed: there is none, so nothing would be tested
+    """
     names = {path.parent.name for path in directory.glob("*/molecule.yml")}
+    if FIRST_SCENARIO not in names:
+        raise CheckFailed(f"expected {directory} to hold the scenario {FIRST_SCENARIO}, seen: {sorted(names)}")
     return sorted(names, key=lambda name: (name != FIRST_SCENARIO, name))
 
 
@@ -98,10 +104,12 @@ def _run_fast(console: Console) -> list[Outcome]:
 
 
 def _run_scenarios(console: Console) -> list[Outcome]:
+    names = scenarios(ROOT / "molecule")
+    host.ensure_packages(console)
     chosen = lab.choose(os.environ.get("STEAD_LAB") or LAB_NAME)
     outcomes = []
     try:
-        for name in scenarios(ROOT / "molecule"):
+        for name in names:
             console.print(Text(f"molecule {name}", style="bold"))
             # The lab outlives a scenario, also one that failed: the next finds it, and it is ended below.
             outcomes.append(
@@ -134,7 +142,9 @@ def _stream(name: str, command: list[str]) -> Outcome:
                 sys.stdout.write(line)
                 sys.stdout.flush()
         except BaseException:
-            process.terminate()
+            started_by_it = processes.descendants(os.getpid())
+            processes.send(started_by_it, signal.SIGTERM)
+            processes.end(started_by_it, seconds=10)
             raise
     return Outcome(name, process.returncode == 0, time.monotonic() - started, "".join(lines))
 
