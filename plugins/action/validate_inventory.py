@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Check the whole inventory on the controller. Opens no connection, changes nothing.
 
 Arguments:
@@ -113,7 +114,7 @@ def _variable(templar: Templar, raw: Any, compute: bool) -> Variable:
 
 
 def _origin(raw: Any) -> str:
-    """File and line of a value. Ansible keeps no place of true, false and null; a mapping has that of its first line."""
+    """File and line of a value; Ansible keeps them for all values but true, false and null."""
     tag = Origin.get_tag(raw) if Origin else None
     if tag is None or tag.path is None:
         return ""

@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Slurm's notation for many host names: `node[1-4,7]`, `rack[0-1]n[01-16]`, `a,b[2-3]` (slurm.conf(5), NodeName)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """What an inventory says, and everything that is wrong with it, found on the controller before a machine is touched.
 
 This module holds the words that all checks share and `problems`, which runs them:
@@ -125,14 +126,15 @@ class Problem:
     wrong: str
     """a clause without a full stop: `is 300, which is no address`"""
     advice: str
-    """what to do, as an imperative without a full stop"""
+    """what to do, as an imperative without a full stop, or as a question"""
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         places = [compress(self.hosts), *sorted(self.origins)[:2]]
         place = "; ".join(filter(None, places))
-        return f"{self.subject}{f' ({place})' if place else ''}: {self.wrong}. {self.advice}."
+        end = "" if self.advice.endswith("?") else "."
+        return f"{self.subject}{f' ({place})' if place else ''}: {self.wrong}. {self.advice}{end}"
 
 
 def shown(value: Any) -> str:
@@ -168,7 +170,7 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """Advice that names the nearest known name, or else `otherwise`."""
     match = nearest(name, known)
-    return f"Did you mean {match}" if match else otherwise
+    return f"Did you mean {match}?" if match else otherwise
 
 
 def merged(found: Iterable[Problem]) -> list[Problem]:

@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Checks of an inventory's groups, host names and variable files. Each is one function in `CHECKS`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Names and types of an inventory's variables, checked against the roles' argument specs."""
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
 from ansible.module_utils.slurmstead.inventory import (
     Inventory,
     Problem,
@@ -110,7 +112,7 @@ class Checked:
             advice = did_you_mean(name, specs.options, f"The variables of {role} are in roles/{role}/README.md")
             return f"is no variable of the role {role}", advice
         match = nearest(name, [*specs.options, *CONNECTION_VARIABLES], cutoff=SIMILAR)
-        return ("is not known, but nearly", f"Did you mean {match}") if match else None
+        return ("is not known, but nearly", f"Did you mean {match}?") if match else None
 
     def _required(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
         """Every variable that a role requires is set, by the inventory or by the playbooks."""
@@ -160,7 +162,9 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
     here = f"{place} " if place else ""
     seen = "has a value" if has_no_log(option) else f"is {shown(value)}"
     if value is None:
-        if option.get("required") or option.get("default") is not None:
+        if option.get("required"):
+            yield f"{here}is empty", f"Set it: {_first_sentence(option)}"
+        elif option.get("default") is not None:
             yield f"{here}is empty", f"Write {TYPE_WORDS[kind]}, or remove it"
     elif isinstance(value, _FOREIGN_TYPES.get(kind, ())) or not isinstance(value, _OWN_TYPES.get(kind, object)):
         yield f"{here}{seen}, which is {_kind(value)}", f"Write {TYPE_WORDS[kind]}"

@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """The keys that slurm.conf and cgroup.conf can hold, by Slurm version.
 
 Each table has one line per key: its name as Slurm spells it, the type of its value and, where not every supported

@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Rules between the values of an inventory: one small function for each, listed in RELATIONS and CLUSTER_RELATIONS.
 
 A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; two more are known:
@@ -35,6 +36,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     accounts.group_names_and_ids_differ,
     accounts.group_ids_are_free,
     accounts.groups_of_users_exist,
+    accounts.groups_of_their_own_are_free,
     accounts.keys_are_public_keys,
     storage.scratch_disks_have_stable_names,
     storage.nfs_server_disks_have_stable_names,
@@ -43,6 +45,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     storage.homes_are_on_the_share,
     slurm.cluster_name_is_valid,
     slurm.config_has_known_keys,
+    slurm.workers_can_fetch_the_configuration,
     slurm.cgroup_config_has_known_keys,
     slurm.nodes_are_workers_with_known_keys,
     slurm.partitions_are_valid,

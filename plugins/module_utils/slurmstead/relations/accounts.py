@@ -1,7 +1,9 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Rules for users and groups."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,10 +58,23 @@ def groups_of_users_exist(accounts_users: Users, accounts_groups: Users) -> Iter
     known = [str(group["name"]) for group in accounts_groups]
     for user in accounts_users:
         group = user.get("group")
-        if group and group not in known and group != user["name"]:
+        if group and group not in known:
             match = nearest(str(group), known)
-            advice = f"Did you mean {match}" if match else f"Add {group} with its gid to accounts_groups"
+            advice = f"Did you mean {match}?" if match else f"Add {group} with its gid to accounts_groups"
             yield "accounts_users", f"{user['name']} has the group {group}, which accounts_groups does not have", advice
+
+
+def groups_of_their_own_are_free(accounts_users: Users, accounts_groups: Users) -> Iterator[Violation]:
+    """A user without `group` gets a group of the same name and number, so neither may be another group's."""
+    for user, group in itertools.product(accounts_users, accounts_groups):
+        same = (str(user["name"]) == str(group["name"]), int(user["uid"]) == int(group["gid"]))
+        if not user.get("group") and same in ((True, False), (False, True)):
+            yield (
+                "accounts_users",
+                f"{user['name']} needs a group {user['name']} with the gid {user['uid']}, "
+                f"but accounts_groups has {group['name']} with {group['gid']}",
+                f"Set group of {user['name']}, or change accounts_groups",
+            )
 
 
 def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:

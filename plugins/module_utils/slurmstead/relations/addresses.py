@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Rules for the addresses of hosts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Rules for what becomes slurm.conf and cgroup.conf."""
 
 from __future__ import annotations
@@ -47,6 +48,14 @@ def config_has_known_keys(slurm_config: Mapping[str, Any], slurm_version: str | 
     yield from _key_violations("slurm_config", "", slurm_config, slurm_keys.SLURM_CONF, OWNED, slurm_version)
 
 
+def workers_can_fetch_the_configuration(slurm_config: Mapping[str, Any]) -> Iterator[Violation]:
+    """Workers have no slurm.conf of their own: without enable_configless they stay down."""
+    value = slurm_config.get("SlurmctldParameters", "enable_configless")
+    words = value if isinstance(value, list) else str(value).split(",")
+    if "enable_configless" not in [str(word).strip() for word in words]:
+        yield "slurm_config", f"SlurmctldParameters is {shown(value)}", "Add enable_configless to it"
+
+
 def cgroup_config_has_known_keys(
     slurm_cgroup_config: Mapping[str, Any], slurm_version: str | None
 ) -> Iterator[Violation]:
@@ -61,7 +70,8 @@ def nodes_are_workers_with_known_keys(
 ) -> Iterator[Violation]:
     """slurm_nodes adds to the NodeName lines of the inventory's workers; it makes no nodes."""
     for name, settings in slurm_nodes.items():
-        yield from _unknown_nodes("slurm_nodes", "", str(name), worker_names)
+        if name not in worker_names:
+            yield _no_worker("slurm_nodes", "", str(name), worker_names)
         yield from _settings_violations("slurm_nodes", str(name), settings, slurm_keys.NODE, OWNED_NODE, slurm_version)
 
 
@@ -96,7 +106,7 @@ def one_partition_is_the_default(slurm_partitions: Mapping[str, Any]) -> Iterato
 
 
 def _unknown_nodes(variable: str, place: str, expression: str, workers: Sequence[str]) -> Iterator[Violation]:
-    if expression.upper() in ("ALL", "DEFAULT", ""):
+    if expression.upper() in ("ALL", ""):
         return
     try:
         names = expand(expression)
@@ -105,9 +115,13 @@ def _unknown_nodes(variable: str, place: str, expression: str, workers: Sequence
         return
     for name in names:
         if name not in workers:
-            match = nearest(name, workers, cutoff=0.6)
-            advice = f"Did you mean {match}" if match else "Add it to the workers of the inventory"
-            yield variable, f"{place}{name} is no worker of the inventory", advice
+            yield _no_worker(variable, place, name, workers)
+
+
+def _no_worker(variable: str, place: str, name: str, workers: Sequence[str]) -> Violation:
+    match = nearest(name, workers, cutoff=0.6)
+    advice = f"Did you mean {match}?" if match else "Name a worker of the inventory, or add this one to it"
+    return variable, f"{place}{name} is no worker of the inventory", advice
 
 
 def _settings_violations(
@@ -137,7 +151,7 @@ def _key_violations(
             yield variable, f"{place}{name} is not in Slurm any more", advice[0].upper() + advice[1:]
         elif key is None:
             match = nearest(str(name), keys)
-            advice = f"Did you mean {match}" if match else "Its keys are in the manual page slurm.conf(5)"
+            advice = f"Did you mean {match}?" if match else "Its keys are in the manual page slurm.conf(5)"
             yield variable, f"{place}{name} is no key that Slurm knows", advice
         elif version is not None and version not in key.versions:
             yield (
