@@ -1,0 +1,76 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Filters with which playbooks and templates place what Python computes."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import ansible.module_utils
+import yaml
+from ansible.errors import AnsibleFilterError
+
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.slurm_conf")
+
+
+def mount_unit(path: str) -> str:
+    r"""Return the name that systemd.mount(5) demands for the unit of a mount point, without its suffix.
+
+    >>> mount_unit("/srv/my-share/")
+    'srv-my\\x2dshare'
+    """
+    return path.strip("/").replace("-", r"\x2d").replace("/", "-")
+
+
+def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the address by name of the nodes that have one."""
+    return {name: hostvars[name]["os_address"] for name in names if "os_address" in hostvars[name]}
+
+
+def remembered_hardware(inventory: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return what was measured on the nodes, from the inventory's directory; nodes never measured are left out."""
+    directory = pathlib.Path(inventory, "hardware")
+    files = {name: directory / f"{name}.yml" for name in names}
+    return {name: yaml.safe_load(file.read_text()) for name, file in files.items() if file.exists()}
+
+
+def problem_lines(problems: Mapping[str, Iterable[str]]) -> str:
+    """Return the problems of all nodes, a line each.
+
+    >>> problem_lines({"node1": ["the disk is not blank"], "node2": []})
+    'node1: the disk is not blank'
+    """
+    return "\n".join(f"{name}: {problem}" for name, lines in sorted(problems.items()) for problem in lines)
+
+
+def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter whose refusals are shown as they are worded."""
+
+    def wrapped(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except slurm_conf.NodeError as error:
+            raise AnsibleFilterError(str(error)) from error
+
+    return wrapped
+
+
+class FilterModule:
+    """The filters of this repository."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return filter by name."""
+        return {
+            "memory_per_cpu": refusing(slurm_conf.memory_per_cpu),
+            "mount_unit": mount_unit,
+            "node_addresses": node_addresses,
+            "problem_lines": problem_lines,
+            "node_lines": refusing(slurm_conf.node_lines),
+            "remembered_hardware": remembered_hardware,
+            "slurm_keys": slurm_conf.slurm_keys,
+            "slurm_lines": slurm_conf.slurm_lines,
+        }
