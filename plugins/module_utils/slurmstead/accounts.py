@@ -1,0 +1,95 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Users and groups that have the same numeric ids on all nodes: what is there, what is wanted, and where the two cannot meet."""
+
+from __future__ import annotations
+
+import dataclasses
+import grp
+import pwd
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+SHELL = "/bin/bash"
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A group that is wanted."""
+
+    name: str
+    gid: int
+
+
+@dataclasses.dataclass(frozen=True)
+class User:
+    """A user that is wanted; `group` is the primary group's name, `groups` those beside it."""
+
+    name: str
+    uid: int
+    group: str
+    groups: tuple[str, ...]
+    comment: str
+    shell: str
+    keys: tuple[str, ...]
+
+
+def wanted(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any]]) -> tuple[list[Group], list[User]]:
+    """Return the groups and users that are declared; a user without a group has one of its own name and number."""
+    all_groups = [Group(group["name"], int(group["gid"])) for group in groups]
+    all_users = []
+    for user in users:
+        uid = int(user["uid"])
+        if not user.get("group"):
+            all_groups.append(Group(user["name"], uid))
+        all_users.append(
+            User(
+                name=user["name"],
+                uid=uid,
+                group=user.get("group") or user["name"],
+                groups=tuple(user.get("groups") or ()),
+                comment=user.get("comment") or "",
+                shell=user.get("shell") or SHELL,
+                keys=tuple(user.get("keys") or ()),
+            )
+        )
+    return all_groups, all_users
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What a node's name service knows."""
+
+    users: dict[str, int]
+    """Numeric id by name."""
+    groups: dict[str, int]
+    """Numeric id by name."""
+
+
+def known() -> Known:
+    """Return the users and groups of this node."""
+    return Known(
+        {user.pw_name: user.pw_uid for user in pwd.getpwall()},
+        {group.gr_name: group.gr_gid for group in grp.getgrall()},
+    )
+
+
+def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known) -> list[str]:
+    """Return why the wanted accounts cannot be made: ids and names that somebody else has. Nothing is ever renumbered."""
+    problems = []
+    kinds = (
+        ("accounts_groups", "gid", ((group.name, group.gid) for group in groups), node.groups),
+        ("accounts_users", "uid", ((user.name, user.uid) for user in users), node.users),
+    )
+    for variable, label, pairs, there in kinds:
+        owners = {number: name for name, number in there.items()}
+        for name, number in pairs:
+            if name in there and there[name] != number:
+                problems.append(
+                    f"{variable}: {name} is declared with {label} {number}, but has {label} {there[name]} here; declare "
+                    f"{there[name]}, or give the files to {number} by hand and change it with usermod"
+                )
+            elif name not in there and number in owners:
+                problems.append(
+                    f"{variable}: {label} {number} of {name} belongs to {owners[number]} here; declare another {label} for {name}"
+                )
+    return problems

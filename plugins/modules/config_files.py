@@ -1,0 +1,207 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Put a role's files in place, all in one task."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: config_files
+short_description: Put a role's files in place, all in one task
+description:
+  - Writes several files and directories in one task. Over a slow link or on a slow CPU the number of tasks is what a run
+    costs, and each C(ansible.builtin.template) is three trips to the node.
+  - Every new content is validated before the first file is replaced; each is replaced atomically.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: full}
+options:
+  files:
+    description: The files, in the order in which they are put in place.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      path: {type: path, required: true, description: Absolute path.}
+      state: {type: str, choices: [file, directory, absent], default: file, description: What is to be there.}
+      content: {type: str, description: What the file holds; needed for a file unless I(content_base64) is given.}
+      content_base64: {type: str, description: What the file holds, for bytes that are not text.}
+      mode: {type: str, description: 'Octal mode; C(0644) for a file and C(0755) for a directory unless given.'}
+      owner: {type: str, default: root, description: User that owns it.}
+      group: {type: str, default: root, description: Group that owns it.}
+      validate: {type: str, description: Command that fails on bad content; C(%s) becomes the new file's path.}
+      optional: {type: bool, default: false, description: Leave it out on a node that lacks the directory it stands in.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Write the configuration of chrony
+  config_files:
+    files:
+      - path: /etc/chrony/chrony.conf
+        content: "{{ lookup('ansible.builtin.template', 'chrony.conf.j2') }}"
+  notify: Restart chrony
+"""
+
+RETURN = r"""
+changed_paths: {description: Paths that were or would be changed., type: list, elements: str, returned: always}
+"""
+
+import base64
+import difflib
+import grp
+import os
+import pathlib
+import pwd
+import shlex
+import shutil
+import stat
+import tempfile
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+DEFAULT_MODE = {"file": 0o644, "directory": 0o755}
+
+
+def text(content: bytes | None) -> str:
+    """Return content as it is shown in a diff."""
+    return "" if content is None else content.decode(errors="replace")
+
+
+class Entry:
+    """One file, directory or absence: what is wanted, and what is there."""
+
+    def __init__(self, wanted: dict[str, Any]) -> None:
+        self.state: str = wanted["state"]
+        self.path = pathlib.Path(wanted["path"])
+        self.validate: str | None = wanted["validate"]
+        self.owner: str = wanted["owner"]
+        self.group: str = wanted["group"]
+        self.mode = int(wanted["mode"], 8) if wanted["mode"] else DEFAULT_MODE.get(self.state, 0)
+        self.content: bytes | None = None
+        if wanted["content_base64"] is not None:
+            self.content = base64.b64decode(wanted["content_base64"])
+        elif wanted["content"] is not None:
+            self.content = wanted["content"].encode()
+        self.skipped = wanted["optional"] and not self.path.parent.is_dir()
+        self.seen = self.path.lstat() if os.path.lexists(self.path) else None
+        regular = self.seen is not None and stat.S_ISREG(self.seen.st_mode)
+        self.before = self.path.read_bytes() if regular and self.state != "directory" else None
+
+    def ids(self) -> tuple[int, int]:
+        """Return the numeric owner and group."""
+        return pwd.getpwnam(self.owner).pw_uid, grp.getgrnam(self.group).gr_gid
+
+    def content_differs(self) -> bool:
+        """Say whether the node holds something else, or something of another kind."""
+        if self.skipped:
+            return False
+        if self.state == "absent":
+            return self.seen is not None
+        if self.state == "directory":
+            return self.seen is None or not stat.S_ISDIR(self.seen.st_mode)
+        return self.before is None or self.before != self.content
+
+    def attributes_differ(self) -> bool:
+        """Say whether owner, group or mode of what is there are others."""
+        if self.skipped or self.seen is None or self.state == "absent":
+            return False
+        try:
+            owner = self.ids()
+        except KeyError:
+            return True
+        return (self.seen.st_uid, self.seen.st_gid) != owner or stat.S_IMODE(self.seen.st_mode) != self.mode
+
+    def diff(self) -> dict[str, str]:
+        """Return the change as Ansible shows it."""
+        name = str(self.path)
+        if self.state == "file" and self.content_differs():
+            lines = difflib.unified_diff(text(self.before).splitlines(), text(self.content).splitlines(), name, name, lineterm="")
+            return {"prepared": "\n".join(lines)}
+        if self.state == "absent":
+            return {"prepared": f"removed {name}"}
+        return {"prepared": f"{name}: {self.state}, {self.owner}:{self.group} {self.mode:04o}"}
+
+    def set_attributes(self, path: pathlib.Path) -> None:
+        """Give a path the wanted owner and mode."""
+        os.chown(path, *self.ids(), follow_symlinks=False)
+        path.chmod(self.mode)
+
+    def stage(self, module: AnsibleModule) -> pathlib.Path:
+        """Write the new content beside its place and validate it there; return the new file."""
+        assert self.content is not None
+        beside = self.path.parent.is_dir() and not module.check_mode
+        where = self.path.parent if beside else pathlib.Path(module.tmpdir)
+        handle, name = tempfile.mkstemp(dir=where, prefix=f".{self.path.name}.")
+        new = pathlib.Path(name)
+        module.add_cleanup_file(name)
+        with os.fdopen(handle, "wb") as file:
+            file.write(self.content)
+        if self.validate:
+            command = shlex.split(self.validate % shlex.quote(name))
+            code, out, err = module.run_command(command)
+            if code:
+                said = (err.strip() or out.strip()).replace(name, str(self.path))
+                module.fail_json(msg=f"{self.path} is left as it was, because its new content is refused by {command[0]}: {said}")
+        return new
+
+    def put(self, new: pathlib.Path | None) -> None:
+        """Bring the node to the wanted state; `new` is the staged content."""
+        if self.state == "absent":
+            if self.path.is_dir() and not self.path.is_symlink():
+                shutil.rmtree(self.path)
+            else:
+                self.path.unlink()
+        elif self.state == "directory":
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.set_attributes(self.path)
+        elif new is not None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.set_attributes(new)
+            shutil.move(new, self.path)
+        else:
+            self.set_attributes(self.path)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "files": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": {
+                    "path": {"type": "path", "required": True},
+                    "state": {"type": "str", "choices": ["file", "directory", "absent"], "default": "file"},
+                    "content": {"type": "str"},
+                    "content_base64": {"type": "str"},
+                    "mode": {"type": "str"},
+                    "owner": {"type": "str", "default": "root"},
+                    "group": {"type": "str", "default": "root"},
+                    "validate": {"type": "str"},
+                    "optional": {"type": "bool", "default": False},
+                },
+                "required_if": [("state", "file", ("content", "content_base64"), True)],
+                "mutually_exclusive": [("content", "content_base64")],
+            }
+        },
+        supports_check_mode=True,
+    )
+    entries = [Entry(wanted) for wanted in module.params["files"]]
+    try:
+        differing = [entry for entry in entries if entry.content_differs()]
+        touched = [entry for entry in entries if entry in differing or entry.attributes_differ()]
+        result = {"changed": bool(touched), "changed_paths": [str(entry.path) for entry in touched]}
+        result["diff"] = [entry.diff() for entry in touched]
+        staged = {id(entry): entry.stage(module) for entry in differing if entry.state == "file"}
+        if not module.check_mode:
+            for entry in touched:
+                entry.put(staged.get(id(entry)))
+    except (OSError, KeyError) as error:
+        module.fail_json(msg=f"cannot put the files in place: {error}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

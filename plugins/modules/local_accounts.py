@@ -1,0 +1,155 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Make users and groups with the same numeric ids on every node, all in one task."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: local_accounts
+short_description: Make users and groups with the same numeric ids on every node
+description:
+  - Makes groups, users and their authorized keys, and on the node that stores the homes also the homes.
+  - Keys stand in C(/etc/ssh/authorized_keys.d); sshd looks there by C(AuthorizedKeysFile), which the role C(os) sets.
+  - Refuses, before it changes anything, a name or number that somebody else has. Never renumbers and never removes.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: full}
+options:
+  groups: {type: list, elements: dict, default: [], description: Groups with C(name) and C(gid).}
+  users:
+    description: Users with C(name), C(uid) and, if wanted, C(group), C(groups), C(comment), C(shell) and C(keys).
+    type: list
+    elements: dict
+    default: []
+  home_root: {type: path, required: true, description: Directory of the homes as every node sees it.}
+  home_store: {type: path, description: The same directory where it is stored; only given on the node that stores it.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Make the accounts
+  local_accounts:
+    users: [{name: alice, uid: 2001, keys: ["ssh-ed25519 AAAA… alice@laptop"]}]
+    home_root: /share/home
+"""
+
+RETURN = r"""
+made: {description: What was or would be made or changed, a line each., type: list, elements: str, returned: always}
+"""
+
+import grp
+import os
+import pathlib
+import pwd
+import shutil
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.slurmstead import accounts
+
+SKELETON = pathlib.Path("/etc/skel")
+KEYS = pathlib.Path("/etc/ssh/authorized_keys.d")
+"""Keys stand here and not in the homes: root need not write where users do, and a login needs no share."""
+
+
+def account_commands(groups: list[accounts.Group], users: list[accounts.User], home_root: str) -> list[list[str]]:
+    """Return the commands that bring this node's accounts to what is wanted."""
+    commands = []
+    node = accounts.known()
+    for group in groups:
+        if group.name not in node.groups:
+            commands.append(["groupadd", "--gid", str(group.gid), group.name])
+    members = {name: {group.gr_name for group in grp.getgrall() if name in group.gr_mem} for name in node.users}
+    for user in users:
+        home = f"{home_root}/{user.name}"
+        if user.name not in node.users:
+            command = ["useradd", "--uid", str(user.uid), "--gid", user.group, "--no-create-home", "--home-dir", home]
+            command += ["--shell", user.shell, "--comment", user.comment]
+            commands.append([*command, *(["--groups", ",".join(user.groups)] if user.groups else []), user.name])
+            continue
+        there = pwd.getpwnam(user.name)
+        options: list[str] = []
+        if there.pw_dir != home:
+            options += ["--home", home]
+        if there.pw_shell != user.shell:
+            options += ["--shell", user.shell]
+        if there.pw_gecos != user.comment:
+            options += ["--comment", user.comment]
+        missing = set(user.groups) - members[user.name]
+        if missing:
+            options += ["--append", "--groups", ",".join(sorted(missing))]
+        if options:
+            commands.append(["usermod", *options, user.name])
+    return commands
+
+
+def make_home(user: accounts.User, home: pathlib.Path) -> None:
+    """Make a home from the skeleton; it appears under its name when it is complete."""
+    new = home.with_name(f".{home.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(SKELETON, new, symlinks=True)
+    new.chmod(0o700)
+    group = pwd.getpwnam(user.name).pw_gid
+    # Children first: nothing is touched any more in a directory that is already the user's.
+    for path in [*reversed(sorted(new.rglob("*"))), new]:
+        os.chown(path, user.uid, group, follow_symlinks=False)
+    new.rename(home)
+
+
+def keys_differ(user: accounts.User) -> bool:
+    """Say whether other keys may log in as this user than those declared."""
+    file = KEYS / user.name
+    return (file.read_text() if file.exists() else "") != keys_text(user)
+
+
+def keys_text(user: accounts.User) -> str:
+    """Return the declared keys of a user as sshd(8) reads them."""
+    return "".join(f"{key.strip()}\n" for key in user.keys)
+
+
+def write_keys(user: accounts.User) -> None:
+    """Write the keys of a user, atomically."""
+    KEYS.mkdir(mode=0o755, exist_ok=True)
+    new = KEYS / f".{user.name}"
+    new.write_text(keys_text(user))
+    new.chmod(0o644)
+    new.rename(KEYS / user.name)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "groups": {"type": "list", "elements": "dict", "default": []},
+            "users": {"type": "list", "elements": "dict", "default": []},
+            "home_root": {"type": "path", "required": True},
+            "home_store": {"type": "path"},
+        },
+        supports_check_mode=True,
+    )
+    groups, users = accounts.wanted(module.params["groups"], module.params["users"])
+    problems = accounts.conflicts(groups, users, accounts.known())
+    if problems:
+        module.fail_json(msg="; ".join(problems))
+    made = []
+    for command in account_commands(groups, users, module.params["home_root"]):
+        made.append(" ".join(command))
+        if not module.check_mode:
+            module.run_command(command, check_rc=True)
+    for user in users:
+        if keys_differ(user):
+            made.append(f"keys of {user.name}")
+            if not module.check_mode:
+                write_keys(user)
+    if module.params["home_store"]:
+        store = pathlib.Path(module.params["home_store"])
+        homes = {user: store / user.name for user in users if not (store / user.name).exists()}
+        made += [f"home {home}" for home in homes.values()]
+        if not module.check_mode:
+            store.mkdir(parents=True, exist_ok=True)
+            for user, home in homes.items():
+                make_home(user, home)
+    module.exit_json(changed=bool(made), made=made, diff=[{"prepared": "\n".join(made)}] if made else [])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Look at a machine before anything on it is changed."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: machine_state
+short_description: Look at a machine before anything on it is changed
+description:
+  - Reads, and never writes. Says what on this machine stands in the way of a run, so that all machines can be heard before the
+    first of them is changed.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  releases:
+    description: Supported releases by distribution, as os-release(5) names them (C(ID) and C(VERSION_ID)).
+    type: dict
+    required: true
+  address: {type: str, required: true, description: Address that the machine is said to have.}
+  groups: {type: list, elements: dict, default: [], description: 'Groups that are wanted, see M(local_accounts).'}
+  users: {type: list, elements: dict, default: [], description: 'Users that are wanted, see M(local_accounts).'}
+  volumes:
+    description: 'Volumes that are wanted, each with the arguments of M(local_volume).'
+    type: list
+    elements: dict
+    default: []
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Look at the machine
+  machine_state:
+    releases: {debian: ["12", "13"]}
+    address: 192.168.1.101
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: Facts that the roles use.
+  type: dict
+  returned: always
+  contains:
+    packages: {description: Names of the installed packages., type: list}
+problems: {description: What stands in the way, a line each; empty on a good machine., type: list, elements: str, returned: always}
+"""
+
+import json
+import platform
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.slurmstead import accounts, disks
+
+
+def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
+    """Return why this distribution cannot be used.
+
+    >>> release_problems({"ID": "debian", "VERSION_ID": "11", "PRETTY_NAME": "Debian 11"}, {"debian": ["12", "13"]})
+    ['Debian 11 is not supported; install debian 12 or 13']
+    """
+    if release.get("VERSION_ID", "") in supported.get(release.get("ID", ""), []):
+        return []
+    choices = ", ".join(f"{name} {' or '.join(versions)}" for name, versions in sorted(supported.items()))
+    return [f"{release.get('PRETTY_NAME', 'this system')} is not supported; install {choices}"]
+
+
+def address_problems(address: str, links: list[dict[str, Any]]) -> list[str]:
+    """Return why the declared address cannot be right; `links` is what `ip --json address` prints."""
+    own = sorted(entry["local"] for link in links for entry in link.get("addr_info", []) if entry.get("scope") == "global")
+    if address in own:
+        return []
+    return [f"os_address: {address} is declared, but this machine has {', '.join(own) or 'no address'}; correct one of them"]
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "releases": {"type": "dict", "required": True},
+            "address": {"type": "str", "required": True},
+            "groups": {"type": "list", "elements": "dict", "default": []},
+            "users": {"type": "list", "elements": "dict", "default": []},
+            "volumes": {"type": "list", "elements": "dict", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    _, links, _ = module.run_command(["ip", "--json", "address"], check_rc=True)
+    _, installed, _ = module.run_command(["dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\\n"], check_rc=True)
+    states = (line.split() for line in installed.splitlines())
+    groups, users = accounts.wanted(module.params["groups"], module.params["users"])
+    problems = [
+        *release_problems(platform.freedesktop_os_release(), module.params["releases"]),
+        *address_problems(module.params["address"], json.loads(links)),
+        *accounts.conflicts(groups, users, accounts.known()),
+        *(problem for volume in module.params["volumes"] for problem in disks.volume_problems(**volume)),
+    ]
+    packages = sorted(package for state, package in states if state == "installed")
+    module.exit_json(changed=False, problems=problems, ansible_facts={"packages": packages})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Sign a MUNGE credential and read those of others."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: munge_credential
+short_description: Sign a MUNGE credential and read those of others
+description:
+  - Reads the credentials that other nodes signed, and fails with the reason if one of them cannot be read.
+  - Signs a credential as the user C(nobody), so that it is worth nothing to whoever sees it.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  decode: {type: dict, default: {}, description: Credential by the name of the node that signed it.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Read what node1 signed
+  munge_credential:
+    decode: {node1: "MUNGE:AwQFAAC…"}
+"""
+
+RETURN = r"""
+credential: {description: A credential signed by this node., type: str, returned: always}
+"""
+
+import subprocess
+
+from ansible.module_utils.basic import AnsibleModule
+
+SECONDS = 15
+HINTS = {
+    "Rewound": "its clock is ahead of this node's: compare `chronyc tracking` on both",
+    "Expired": "its clock is behind this node's: compare `chronyc tracking` on both",
+    "Invalid credential": "the keys differ: run site.yml on both, and see that munge was restarted",
+}
+
+
+def munge(command: str, text: str) -> subprocess.CompletedProcess[str]:
+    """Run munge or unmunge as an ordinary user, with `text` as its input."""
+    return subprocess.run(
+        command.split(), input=text, capture_output=True, text=True, timeout=SECONDS, user="nobody", group="nogroup"
+    )
+
+
+def problem(signer: str, said: str) -> str:
+    """Say what is wrong with a node's credential and what to do about it."""
+    hint = next((hint for words, hint in HINTS.items() if words in said), "see `journalctl -u munge` on both")
+    return f"the credential that {signer} signed cannot be read here ({said}): {hint}"
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec={"decode": {"type": "dict", "default": {}}}, supports_check_mode=True)
+    try:
+        signed = munge("/usr/bin/munge --no-input", "")
+        if signed.returncode:
+            module.fail_json(msg=f"this node cannot sign: {signed.stderr.strip()}; see `journalctl -u munge`")
+        problems = []
+        for signer, credential in sorted(module.params["decode"].items()):
+            done = munge("/usr/bin/unmunge", credential)
+            if done.returncode:
+                problems.append(problem(signer, done.stderr.strip()))
+    except (OSError, subprocess.TimeoutExpired) as error:
+        module.fail_json(msg=f"munge does not answer: {error}; see `journalctl -u munge`")
+    if problems:
+        module.fail_json(msg="; ".join(problems))
+    module.exit_json(changed=False, credential=signed.stdout.strip())
+
+
+if __name__ == "__main__":
+    main()
