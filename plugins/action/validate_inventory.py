@@ -34,7 +34,7 @@ CLUSTER_VARS = PROJECT / "playbooks/vars/cluster.yml"
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
-from ansible.module_utils.slurmstead.inventory import (  # noqa: E402
+from ansible.module_utils.slurmstead.inventory import (
     Groups,
     Inventory,
     Specs,
@@ -42,7 +42,7 @@ from ansible.module_utils.slurmstead.inventory import (  # noqa: E402
     VariableFile,
     problems,
 )
-from ansible.module_utils.slurmstead.inventory_variables import COMPARED_CONNECTION_VARIABLES  # noqa: E402
+from ansible.module_utils.slurmstead.inventory_variables import COMPARED_CONNECTION_VARIABLES
 
 
 class ActionModule(ActionBase):
@@ -110,7 +110,8 @@ def _variable(templar: Templar, raw: Any, compute: bool) -> Variable:
     try:
         return Variable(templar.template(raw), origin)
     except AnsibleError as error:
-        return Variable(origin=origin, error=f"cannot be computed: {str(error.message).splitlines()[0].rstrip('.')}")
+        reason = str(error.message).splitlines()[0].removesuffix(" Use -vvvvv to see paths searched.").rstrip(".")
+        return Variable(origin=origin, error=f"cannot be computed: {reason}")
 
 
 def _origin(raw: Any) -> str:

@@ -31,7 +31,7 @@ def specs() -> Specs:
         for path in ROOT.glob("roles/*/meta/argument_specs.yml")
     }
     computed = frozenset(yaml.safe_load((ROOT / "playbooks/vars/cluster.yml").read_text()))
-    return Specs(roles, computed, optional=frozenset({"lab"}))
+    return Specs(roles, computed, optional=frozenset({"bootstrap", "lab"}))
 
 
 @pytest.fixture

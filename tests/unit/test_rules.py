@@ -1,0 +1,395 @@
+"""The rules of this repository that no linter knows. Each message says what to do."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+import re
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from slurmstead import role_docs
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+MAX_TASK_LINES = 60
+"""Lines of a task file."""
+MAX_CONDITIONAL = 0.2
+"""Part of all tasks that may have `when`."""
+
+
+@functools.cache
+def files() -> tuple[pathlib.Path, ...]:
+    """All files that are tracked, or would be with the next `git add`, relative to the root."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    paths = (pathlib.Path(name) for name in listing.stdout.split("\0") if name)
+    return tuple(sorted(path for path in paths if (ROOT / path).is_file()))
+
+
+def matching(*patterns: str) -> list[pathlib.Path]:
+    return [path for path in files() if any(path.match(pattern) for pattern in patterns)]
+
+
+def text(path: pathlib.Path) -> str:
+    return (ROOT / path).read_text(errors="replace")
+
+
+class Loader(yaml.SafeLoader):
+    """Reads `!vault` and the like as plain values."""
+
+
+def _untagged(loader: yaml.SafeLoader, _suffix: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.ScalarNode):
+        return loader.construct_scalar(node)
+    return loader.construct_sequence(node) if isinstance(node, yaml.SequenceNode) else None
+
+
+Loader.add_multi_constructor("!", _untagged)
+
+
+def load(path: pathlib.Path) -> Any:
+    return yaml.load(text(path), Loader)
+
+
+def spec(role: str) -> dict[str, Any]:
+    """The options of a role; that they exist is a test of its own."""
+    path = ROOT / "roles" / role
+    return role_docs.options_of(path) if (path / "meta" / "argument_specs.yml").exists() else {}
+
+
+def tasks_of(data: Any) -> Iterator[dict[str, Any]]:
+    """All tasks and handlers of a task file or playbook, those in blocks and the blocks themselves included."""
+    for item in data or []:
+        if "hosts" in item:
+            for section in ("pre_tasks", "tasks", "post_tasks", "handlers"):
+                yield from tasks_of(item.get(section))
+        elif not any(key.endswith("import_playbook") for key in item):
+            yield item
+            for section in ("block", "rescue", "always"):
+                yield from tasks_of(item.get(section))
+
+
+ROLES = sorted({path.parts[1] for path in files() if path.parts[0] == "roles"})
+TASK_FILES = matching("roles/*/tasks/*.yml", "roles/*/handlers/*.yml")
+PLAYBOOKS = matching("playbooks/*.yml", "molecule/*/*.yml", "site.yml")
+TASKS = [
+    pytest.param(path, task, id=f"{path}: {task.get('name', 'without a name')}")
+    for path in TASK_FILES + [path for path in PLAYBOOKS if isinstance(load(path), list)]
+    for task in tasks_of(load(path))
+]
+PYTHON = matching("*.py")
+TESTS = [path for path in PYTHON if path.name.startswith("test_")]
+
+
+def _id(path: object) -> str:
+    return str(path)
+
+
+# Roles
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_has_a_spec_for_its_entry_point(role: str) -> None:
+    path = ROOT / "roles" / role / "meta" / "argument_specs.yml"
+
+    assert path.exists(), f"Write {path.relative_to(ROOT)}: it is the interface of the role"
+    assert load(path)["argument_specs"]["main"].get("short_description"), f"Say in {path} what the role achieves"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_roles_defaults_are_those_of_its_spec(role: str) -> None:
+    path = ROOT / "roles" / role / "defaults" / "main.yml"
+    defaults = (load(path) if path.exists() else None) or {}
+    specified = {name: option["default"] for name, option in spec(role).items() if "default" in option}
+
+    assert defaults == specified, f"Make defaults/main.yml and meta/argument_specs.yml of the role {role} say the same"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_roles_variables_have_its_prefix(role: str) -> None:
+    others = {name for other in ROLES if other != role for name in spec(other) if name.startswith(f"{other}_")}
+    strangers = [name for name in spec(role) if not name.startswith(f"{role}_") and name not in others]
+
+    assert not strangers, f"Begin each with {role}_, or let its own role specify it"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_option_says_its_type_and_meaning(role: str) -> None:
+    silent = [name for name, option in spec(role).items() if not (option.get("type") and option.get("description"))]
+
+    assert not silent, f"Give each a type and a description with its unit in roles/{role}/meta/argument_specs.yml"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_roles_internals_begin_with_two_underscores(role: str) -> None:
+    for path in matching(f"roles/{role}/vars/*.yml"):
+        strangers = [name for name in load(path) or {} if not name.startswith(f"__{role}_")]
+
+        assert not strangers, f"Begin each with __{role}_ in {path}: what users set belongs into defaults and spec"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_roles_readme_has_an_example_and_the_table_of_its_spec(role: str) -> None:
+    stale = role_docs.stale(ROOT / "roles" / role)
+
+    assert stale is None, "Run: PYTHONPATH=scripts python -m slurmstead.role_docs"
+    assert "```yaml" in (ROOT / "roles" / role / "README.md").read_text(), f"Add an example to roles/{role}/README.md"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_pulls_in_no_other(role: str) -> None:
+    path = ROOT / "roles" / role / "meta" / "main.yml"
+
+    assert not path.exists() or not load(path).get("dependencies"), "Leave the order of roles to the playbook"
+
+
+@pytest.mark.parametrize("path", [path for path in files() if path.parts[0] == "roles"], ids=_id)
+def test_a_role_knows_no_groups(path: pathlib.Path) -> None:
+    found = re.search(r"\bgroup_names\b|\bgroups\s*\[|\bgroups\.\w+\s*[|\[}]|\bin groups\b", text(path))
+
+    assert found is None, f"Pass what {found and found[0]!r} means as a variable; playbooks know the groups"
+
+
+@pytest.mark.parametrize("path", matching("roles/*/templates/*"), ids=_id)
+def test_a_template_says_who_manages_its_file(path: pathlib.Path) -> None:
+    lines = text(path).splitlines()
+    # What the kernel or cloud-init reads in the first line cannot move.
+    first = lines[1] if lines[0].startswith(("#!", "#cloud-config")) else lines[0]
+
+    assert re.match(r"\{\{ ansible_managed \| comment(\(.*\))? \}\}$", first), (
+        "Begin it with {{ ansible_managed | comment }}"
+    )
+
+
+# Tasks
+
+FORBIDDEN = {
+    "set_fact": "compute it in Python, or in a variable of the play or role",
+    "shell": "use command, or a module of plugins/modules",
+    "ignore_errors": "say with failed_when which failure is none",
+    "local_action": "use delegate_to: localhost, or an action plugin",
+    "warn": "remove it: Ansible knows no such option any more",
+}
+
+
+@pytest.mark.parametrize(("path", "task"), TASKS)
+def test_a_task_uses_nothing_forbidden(path: pathlib.Path, task: dict[str, Any]) -> None:
+    words = {key.rpartition(".")[2] for key in [*task, *(task.get("args") or {})]}
+    found = sorted(words & set(FORBIDDEN))
+
+    assert not found, f"{path}: {found[0]}: {FORBIDDEN[found[0]]}"
+
+
+GERUND_OR_OTHER = re.compile(r"\w+(?:ing|ed|[^s]s)")
+VERBS_LIKE_THAT = {"Bring", "Feed", "Need", "Ping", "Seed"}
+
+
+@pytest.mark.parametrize(("path", "task"), TASKS)
+def test_a_tasks_name_is_an_imperative(path: pathlib.Path, task: dict[str, Any]) -> None:
+    name = str(task.get("name") or "")
+    if path.parts[0] == "roles" and path.parent.name == "tasks" and path.stem != "main":
+        prefix, bar, name = name.partition(" | ")
+        assert (prefix, bar) == (path.stem, " | "), f"Begin the name with `{path.stem} | `"
+    verb = name.partition(" ")[0]
+
+    assert re.match(r"[A-Z][a-z]+", verb), "Give the task a name that begins with a verb and a capital letter"
+    assert verb in VERBS_LIKE_THAT or not GERUND_OR_OTHER.fullmatch(verb), f"Write the imperative, not {verb!r}"
+    assert not name.endswith("."), "Remove the full stop from the task's name"
+
+
+SECRET = re.compile(
+    r"\b\w*(?:munge_key|password|passphrase|private_key|secret|token)\b"  # variables
+    r"|munge\.key|slurm\.key|jwks|jwt_\w+\.key|slurmdbd\.conf",  # files
+)
+
+
+def _values(data: Any) -> Iterator[str]:
+    """All single values in a task; a password's key in the place of the password."""
+    if isinstance(data, dict):
+        for key, value in data.items():
+            # ! and * are no passwords: they lock an account (shadow(5)).
+            yield from ["password"] if key in ("password", "passphrase") and value not in ("!", "*") else _values(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _values(value)
+    else:
+        yield str(data)
+
+
+PATH_ONLY = {"command", "stat", "file"}
+"""Modules that are told where a secret is but do not read it."""
+
+
+@pytest.mark.parametrize(("path", "task"), TASKS)
+def test_a_task_with_a_secret_shows_nothing(path: pathlib.Path, task: dict[str, Any]) -> None:
+    if "block" in task or PATH_ONLY & {key.rpartition(".")[2] for key in task}:
+        return
+    found = SECRET.search("\n".join(_values({key: value for key, value in task.items() if key != "name"})))
+
+    assert found is None or (task.get("no_log") is True and task.get("diff") is False), (
+        f"{path}: set no_log: true and diff: false, because the task uses {found[0]}"
+    )
+
+
+def test_few_tasks_have_a_condition() -> None:
+    conditional = [parameter.id for parameter in TASKS if "when" in parameter.values[1]]
+
+    assert len(conditional) <= MAX_CONDITIONAL * len(TASKS), f"Choose hosts, not conditions, in some of {conditional}"
+
+
+@pytest.mark.parametrize("path", TASK_FILES, ids=_id)
+def test_a_task_file_is_short(path: pathlib.Path) -> None:
+    assert len(text(path).splitlines()) <= MAX_TASK_LINES, "Split it, and import the parts in main.yml"
+
+
+@pytest.mark.parametrize("path", matching("playbooks/*.yml"), ids=_id)
+def test_a_playbook_is_called_by_what_it_does(path: pathlib.Path) -> None:
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)+", path.stem), "Name it <verb>-<noun>.yml"
+
+
+# Modules
+
+
+def _constants(path: pathlib.Path) -> dict[str, str]:
+    """The string constants at the top of a Python file, by name."""
+    assignments = (node for node in ast.parse(text(path)).body if isinstance(node, ast.Assign))
+    return {
+        target.id: node.value.value
+        for node in assignments
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+
+
+def _calls(path: pathlib.Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The called functions as written, and their constant keyword arguments."""
+    for node in ast.walk(ast.parse(text(path))):
+        if isinstance(node, ast.Call):
+            constants = {
+                word.arg: word.value.value
+                for word in node.keywords
+                if word.arg and isinstance(word.value, ast.Constant)
+            }
+            yield ast.unparse(node.func), constants
+
+
+@pytest.mark.parametrize("path", matching("plugins/modules/*.py"), ids=_id)
+def test_a_module_is_documented_and_can_check(path: pathlib.Path) -> None:
+    constants = _constants(path)
+    documents = {name: yaml.safe_load(constants.get(name, "")) for name in ("DOCUMENTATION", "EXAMPLES", "RETURN")}
+    checks = [words.get("supports_check_mode") for name, words in _calls(path) if name == "AnsibleModule"]
+
+    assert all(documents.values()), f"Add {[name for name, content in documents.items() if not content]} to {path}"
+    assert documents["DOCUMENTATION"]["module"] == path.stem, "Give `module` the name of the file"
+    assert checks == [True], "Pass supports_check_mode=True to AnsibleModule"
+
+
+# Python
+
+SPEAKING = {"cli.py"}
+"""Files that may write to standard output."""
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=_id)
+def test_python_runs_no_shell(path: pathlib.Path) -> None:
+    assert not any(words.get("shell") is True for _, words in _calls(path)), "Pass a list of arguments"
+
+
+@pytest.mark.parametrize("path", matching("scripts/slurmstead/*.py", "plugins/**/*.py"), ids=_id)
+def test_only_the_command_prints(path: pathlib.Path) -> None:
+    assert path.name in SPEAKING or "print" not in dict(_calls(path)), "Return it, and print it in cli.py"
+
+
+def _test_functions(path: pathlib.Path) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(ast.parse(text(path))):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield node
+
+
+def _asserts(function: ast.FunctionDef) -> bool:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in ("raises", "warns", "fail") or name.startswith("assert_"):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("path", TESTS, ids=_id)
+def test_a_test_can_fail(path: pathlib.Path) -> None:
+    functions = list(_test_functions(path))
+    silent = [function.name for function in functions if not _asserts(function)]
+
+    assert functions, "Add a test, or remove the file"
+    assert not silent, f"Let each assert what it expects: {silent}"
+
+
+@pytest.mark.parametrize("path", TESTS, ids=_id)
+def test_no_test_is_skipped(path: pathlib.Path) -> None:
+    found = re.search(r"\bpytest\.(mark\.)?(skip|skipif|xfail|importorskip)\b", text(path))
+
+    assert found is None or path.name == "test_rules.py", "Let the test fail where it cannot run, or run it elsewhere"
+
+
+# All files
+
+REGISTRIES = re.compile(
+    "|".join(
+        re.escape(".".join(parts))
+        for parts in (
+            ("pypi", "org"),
+            ("pythonhosted", "org"),
+            ("deb", "debian", "org"),
+            ("security", "debian", "org"),
+            ("archive", "ubuntu", "com"),
+            ("ports", "ubuntu", "com"),
+            ("galaxy", "ansible", "com"),
+            ("registry", "npmjs", "org"),
+            ("docker", "io"),
+            ("ghcr", "io"),
+            ("quay", "io"),
+        )
+    )
+)
+PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}")
+
+
+@pytest.mark.parametrize("path", files(), ids=_id)
+def test_a_file_knows_no_registry(path: pathlib.Path) -> None:
+    found = REGISTRIES.search(text(path))
+
+    assert found is None, f"Take {found and found[0]} from the configuration of the machine instead"
+
+
+@pytest.mark.parametrize("path", files(), ids=_id)
+def test_a_file_knows_no_developers_machine(path: pathlib.Path) -> None:
+    own = {str(ROOT), str(pathlib.Path.home())} - {"/root", "/"}
+    found = [place for place in own if re.search(rf"{re.escape(place)}\b", text(path))]
+
+    assert not found, f"Write the path relative to the repository, or compute it: {found}"
+
+
+@pytest.mark.parametrize("path", files(), ids=_id)
+def test_a_file_holds_no_private_key(path: pathlib.Path) -> None:
+    assert not PRIVATE_KEY.search(text(path)), "Remove it, and replace the key wherever it is used"
+
+
+WAIVER = re.compile(r"\bno" + r"qa\b")
+
+
+@pytest.mark.parametrize("path", files(), ids=_id)
+def test_a_file_waives_no_rule(path: pathlib.Path) -> None:
+    assert not WAIVER.search(text(path)), "Follow the rule, or change its configuration for all files"
