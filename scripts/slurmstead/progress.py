@@ -175,15 +175,15 @@ class Progress:
 
 def print_summary(console: Console, result: Result) -> None:
     """Print what a run did on each host."""
-    table = Table("host", "tasks", "changed", "what changed", box=None, pad_edge=False, header_style="bold")
+    table = Table("host", "outcome", "tasks", "changed", "what changed", box=None, pad_edge=False, header_style="bold")
     for host, summary in sorted(result.hosts.items()):
         trouble = "not reached" if summary.unreachable else "failed" if summary.failed else ""
-        what = "\n".join(summary.changed) if summary.changed else "nothing"
         table.add_row(
-            Text(host, style="bold red" if trouble else ""),
+            Text(host),
+            Text(trouble or "good", style="bold red" if trouble else "green"),
             str(summary.ran),
             str(len(summary.changed)),
-            Text(f"{trouble}: {what}" if trouble else what),
+            Text("\n".join(summary.changed)),
         )
     console.print()
     console.print(table)
