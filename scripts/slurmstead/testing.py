@@ -17,7 +17,7 @@ from rich.text import Text
 from slurmstead import host, lab, processes
 from slurmstead.errors import CheckFailed
 from slurmstead.paths import ROOT, lab_directory
-from slurmstead.progress import duration
+from slurmstead.progress import count, duration
 
 LAB_NAME = "test"
 """Tests have a lab of their own, so that they leave alone the one that somebody works with."""
@@ -169,7 +169,7 @@ def run(console: Console, *, fast: bool) -> None:
     for outcome in outcomes:
         for line in outcome.closing:
             console.print(Text(f"{outcome.name}: {line.strip('= ')}"), soft_wrap=True)
-    console.print(f"{len(outcomes)} checks in {duration(time.monotonic() - started)}")
+    console.print(f"{count(len(outcomes), 'check')} in {duration(time.monotonic() - started)}")
     failed = [outcome.name for outcome in outcomes if not outcome.ok]
     if failed:
         raise CheckFailed(f"failed: {', '.join(failed)}")

@@ -14,9 +14,9 @@ from slurmstead import cli
 from slurmstead.paths import ROOT
 
 HOSTS = {
-    "here": "{ansible_connection: local, ansible_python_interpreter: %s}" % sys.executable,
+    "here": "ansible_connection: local",
     # Port 9 (discard) of loopback is closed on every machine that runs tests.
-    "gone": "{ansible_host: 127.0.0.1, ansible_port: 9, ansible_python_interpreter: %s}" % sys.executable,
+    "gone": "ansible_host: 127.0.0.1, ansible_port: 9",
 }
 
 
@@ -35,7 +35,8 @@ class Project:
 
     def inventory(self, *hosts: str) -> pathlib.Path:
         """Write an inventory of hosts that are `here` or `gone`, or `here` under another name."""
-        lines = [f"    {host}: {HOSTS.get(host, HOSTS['here'])}" for host in hosts]
+        python = f"ansible_python_interpreter: {sys.executable}"
+        lines = [f"    {host}: {{{HOSTS.get(host, HOSTS['here'])}, {python}}}" for host in hosts]
         return self.write("hosts.yml", "\n".join(["all:", "  hosts:", *lines]) + "\n")
 
     def playbook(self, tasks: str, name: str = "site.yml") -> pathlib.Path:

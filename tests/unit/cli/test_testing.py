@@ -1,0 +1,78 @@
+"""`stead test`: what it runs, in which order, and what it says at the end."""
+
+import io
+import sys
+
+import pytest
+from rich.console import Console
+
+from slurmstead import testing
+from slurmstead.errors import CheckFailed
+
+
+def test_the_scenario_that_boots_the_lab_comes_first(tmp_path):
+    for name in ("reboot", "default", "disks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "molecule.yml").touch()
+    (tmp_path / "shared").mkdir()
+    assert testing.scenarios(tmp_path) == ["default", "disks", "reboot"]
+
+
+def test_a_repository_without_scenarios_is_not_green(tmp_path):
+    with pytest.raises(CheckFailed, match="expected"):
+        testing.scenarios(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "closes"),
+    [
+        ("34 passed in 139.30s (0:02:19)", True),
+        ("\x1b[32m==== 3 failed, 24 passed in 66.06s (0:01:06) ====\x1b[0m", True),
+        ("1 error in 0.2s", True),
+        ("12 passed the gate", False),
+        ("TASK [Say 3 passed in 2s]", False),
+    ],
+)
+def test_the_lines_in_which_pytest_sums_up_are_found(line, closes):
+    outcome = testing.Outcome("pytest", True, 1.0, f"first\n{line}\nlast\n")
+    assert bool(outcome.closing) is closes
+
+
+def outcomes(monkeypatch, commands):
+    monkeypatch.setattr(testing, "fast_checks", lambda modules: commands)
+    console = Console(file=io.StringIO(), width=100)
+    return console, lambda: testing.run(console, fast=True)
+
+
+def test_a_failed_check_is_named_with_its_output_and_does_not_stop_the_others(monkeypatch):
+    commands = {
+        "good": [sys.executable, "-c", "print('5 passed in 1.0s')"],
+        "bad": [sys.executable, "-c", "print('line 7: [wrong]'); raise SystemExit(3)"],
+    }
+    console, run = outcomes(monkeypatch, commands)
+    with pytest.raises(CheckFailed, match="failed: bad$"):
+        run()
+    said = console.file.getvalue()
+    assert "line 7: [wrong]" in said
+    assert said.count("ok      good") == 2
+    assert said.count("FAILED  bad") == 2
+    assert "good: 5 passed in 1.0s" in said
+
+
+def test_all_checks_good_is_no_error(monkeypatch):
+    console, run = outcomes(monkeypatch, {"good": [sys.executable, "-c", ""]})
+    run()
+    assert "1 check in" in console.file.getvalue()
+
+
+def test_what_a_scenario_prints_is_passed_on_and_kept(capsys):
+    outcome = testing._stream("molecule x", [sys.executable, "-c", "print('hello'); raise SystemExit(1)"])
+    assert capsys.readouterr().out == "hello\n"
+    assert (outcome.ok, outcome.output) == (False, "hello\n")
+
+
+def test_the_fast_checks_are_tools_of_the_lock(tmp_path):
+    tools = {command[0] for command in testing.fast_checks(tmp_path).values()} - {sys.executable}
+    lock = (testing.ROOT / "requirements-dev.txt").read_text()
+    for tool in tools:
+        assert f"\n{tool}==" in lock
