@@ -169,7 +169,7 @@ VARIABLE_CASES = {
         'nfs_server_filesystem (node1): is "btrfs". Write one of: ext4, xfs.',
     ),
     "a release that is not supported": (
-        {"lab_release": "buster", "lab_number": 1},
+        {"lab_release": "buster", "lab_number": 1, "lab_name": "test", "lab_directory": "/lab"},
         'lab_release (node1): is "buster". Write one of: bookworm, trixie.',
     ),
     "an unknown key in a list": (

@@ -58,6 +58,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
 CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     addresses.addresses_differ,
     addresses.connections_differ,
+    lab.numbers_differ,
 )
 
 CONTEXT = ("worker_names", "slurm_version")

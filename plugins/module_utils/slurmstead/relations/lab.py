@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.inventory import Violation, shown
+from ansible.module_utils.slurmstead.inventory import HostViolation, Violation, shown
 
 MIN_LAB_MEMORY = 512
 """MiB; a Debian 12 guest with slurmd and without a job uses about 200."""
@@ -20,6 +20,18 @@ def machines_are_possible(lab_memory: int, lab_cpus: int) -> Iterator[Violation]
         yield "lab_memory", f"is {lab_memory} MiB", f"Write at least {MIN_LAB_MEMORY}"
     if int(lab_cpus) < 1:
         yield "lab_cpus", f"is {lab_cpus}", "Write at least 1"
+
+
+def numbers_differ(lab_number: Mapping[str, int]) -> Iterator[HostViolation]:
+    """A machine's number makes its hardware addresses and its port on loopback."""
+    holders: dict[int, tuple[str, ...]] = {}
+    for host, number in lab_number.items():
+        holders[int(number)] = (*holders.get(int(number), ()), host)
+    for number, hosts in holders.items():
+        if len(hosts) > 1:
+            yield hosts, "lab_number", f"is {number} on {len(hosts)} hosts", "Give each host its own number"
+        if not 1 <= number <= 254:
+            yield hosts, "lab_number", f"is {number}", "Write a number from 1 to 254"
 
 
 def name_is_a_file_name(lab_name: str) -> Iterator[Violation]:

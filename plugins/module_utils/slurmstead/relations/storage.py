@@ -8,9 +8,9 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 
+from ansible.module_utils.slurmstead.disks import STABLE_DIRECTORIES
 from ansible.module_utils.slurmstead.inventory import Violation, shown
 
-STABLE_DISK = re.compile(r"/dev/(disk/by-[a-z]+|mapper)/[^/\s]+")
 SYSTEM_PATHS = frozenset("/ /bin /boot /dev /etc /lib /lib64 /opt /proc /root /run /sbin /sys /tmp /usr /var".split())
 
 
@@ -69,7 +69,8 @@ def homes_are_on_the_share(accounts_home_root: str, nfs_client_path: str) -> Ite
 
 def _unstable_disks(variable: str, disks: Sequence[str]) -> Iterator[Violation]:
     for disk in disks:
-        if not STABLE_DISK.fullmatch(disk):
+        directory, _, name = disk.rpartition("/")
+        if directory not in STABLE_DIRECTORIES or name in ("", ".", "..", "control"):
             yield (
                 variable,
                 f"has {shown(disk)}, a name that can mean another disk after the next boot",
