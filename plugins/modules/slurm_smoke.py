@@ -1,0 +1,519 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Prove with jobs of an ordinary user that a Slurm cluster works."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: slurm_smoke
+short_description: Prove with jobs of an ordinary user that a Slurm cluster works
+description:
+  - Runs on the control node as an ordinary user and submits three small jobs at once. One probes all workers, one goes
+    over its memory on all workers, one is a batch job. Each asks for one CPU and 64 MiB of a node.
+  - A red check does not fail the task. It is for the caller to look at C(ok).
+  - Where the jobs of others leave no room, it waits for at most half of O(deadline). Then it tests the free nodes and
+    names the busy ones with the jobs that are there.
+  - Jobs and files of the test are gone when it ends, whatever ends it. Should it be killed, slurmctld removes its jobs
+    within O(deadline) and two minutes, and the next run its files.
+  - Needs neither accounting nor a working share, and changes nothing that stays, so check mode is no different.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  workers: {type: list, elements: str, required: true, description: Names of the nodes that must work.}
+  control: {type: str, required: true, description: Name of the node that the module runs on.}
+  share: {type: path, required: true, description: The directory that all nodes share.}
+  scratch: {type: path, required: true, description: The directory on each node's own disk that holds every $SCRATCH.}
+  deadline: {type: int, default: 60, description: Seconds after which the test ends at the latest. At least 20.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Prove the cluster
+  slurm_smoke:
+    workers: [node1, node2, node4]
+    control: node3
+    share: /share
+    scratch: /scratch
+  become: true
+  become_user: alice
+  register: smoke
+"""
+
+RETURN = r"""
+ok: {description: Whether all checks are good., type: bool, returned: always}
+checks:
+  description: An entry for each of nodes, srun, sbatch, one-cpu, memory-limit, share, scratch and munge, in this order.
+  type: list
+  elements: dict
+  returned: always
+  sample: [{name: srun, ok: true, expected: 3 distinct host names, seen: "node[1-2,4]", hint: ""}]
+"""
+
+import contextlib
+import math
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import IO, Any, TypeVar
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead import smoke, smoke_probe, smoke_slurm
+from ansible.module_utils.slurmstead.hostlist import compress, expand
+
+ANSWER = 10.0
+"""Seconds in which a client command of Slurm, or the share, answers. Slurm's own MessageTimeout is as long."""
+
+GROUPS = 16
+"""Jobs of one kind that are tried at once to find the nodes that do not answer."""
+
+CLEAN_UP = 4.0
+"""Seconds of the deadline that are kept for the removal of jobs and files."""
+
+PREFIX = ".slurmstead-smoke-"
+PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
+
+T = TypeVar("T")
+
+
+class NoAnswerError(Exception):
+    """Something did not answer; the text says what, and with which words."""
+
+
+class EndedError(Exception):
+    """A signal asked the module to end."""
+
+
+@dataclass
+class Step:
+    """A running srun."""
+
+    kind: str
+    name: str
+    nodes: list[str]
+    process: subprocess.Popen[bytes]
+    out: IO[bytes]
+    err: IO[bytes]
+    launched: float
+    running: float = 0.0
+    """When squeue first showed it on its nodes (monotonic seconds); 0 while it waits."""
+    stopped: str = ""
+    """Why it was ended from here."""
+
+    def read(self, file: IO[bytes]) -> str:
+        """What it has printed so far."""
+        file.seek(0)
+        return file.read().decode(errors="replace")
+
+
+def bounded(function: Callable[[], T], seconds: float, what: str) -> T:
+    """The result of a function that may hang in the kernel, as anything on a dead NFS server does.
+
+    Raises NoAnswerError after `seconds`, and for an OSError of the function.
+    """
+    results: list[T] = []
+    errors: list[OSError] = []
+
+    def work() -> None:
+        try:
+            results.append(function())
+        except OSError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise NoAnswerError(f"{errors[0].strerror}: {errors[0].filename or what}")
+    if not results:
+        raise NoAnswerError(f"{what} did not answer within {seconds:.0f} s")
+    return results[0]
+
+
+class Run:
+    """One run of the smoke test; a context that removes its jobs and files."""
+
+    def __init__(self, found: smoke.Findings, deadline: float) -> None:
+        self.found = found
+        self.begin = time.monotonic()
+        self.end = self.begin + deadline - CLEAN_UP
+        self.start_by = self.begin + deadline / 2
+        self.run_limit = deadline / 4
+        self.minutes = math.ceil(self.run_limit / 60)
+        self.name = f"smoke-{found.nonce}"
+        self.env = smoke_slurm.environment(os.environ)
+        self.steps: list[Step] = []
+        self.directory = ""
+        self.lost = False
+        self.others: dict[str, dict[str, str]] = {}
+        self.waiting_for: dict[str, str] = {}
+        """Job name → why squeue says that it waits."""
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(self.steps, "the test ended")
+        # A slurmctld that is gone cannot be asked; should it come back, --deadline and --time end what is left.
+        if not self.lost:
+            with contextlib.suppress(NoAnswerError):
+                numbers = [job.number for job in self.queue() if job.state not in smoke_slurm.ENDED]
+                if numbers:
+                    self.slurm("scancel", *numbers)
+        if self.directory:
+            with contextlib.suppress(NoAnswerError):
+                bounded(lambda: shutil.rmtree(self.directory, ignore_errors=True), CLEAN_UP, self.directory)
+
+    def patience(self) -> float:
+        """Seconds to wait for an answer now."""
+        return min(ANSWER, max(self.end - time.monotonic(), 1.0))
+
+    def slurm(self, *command: str, script: str | None = None) -> str:
+        """The output of a client command of Slurm or MUNGE. Raises NoAnswerError with its own words."""
+        limit = self.patience()
+        try:
+            done = subprocess.run(
+                command, input=script or "", capture_output=True, text=True, timeout=limit, env=self.env, cwd="/"
+            )
+        except subprocess.TimeoutExpired:
+            raise NoAnswerError(f"{command[0]} did not answer within {limit:.0f} s") from None
+        except OSError as error:
+            raise NoAnswerError(f"{command[0]}: {error.strerror}") from None
+        if done.returncode:
+            said = smoke_slurm.complaint(done.stderr) or done.stdout.strip()[:200]
+            raise NoAnswerError(said or f"{command[0]} ended with {done.returncode}")
+        return done.stdout
+
+    def look(self) -> dict[str, smoke_slurm.Node]:
+        """The state of all nodes."""
+        try:
+            return smoke_slurm.read_nodes(self.slurm(*smoke_slurm.SINFO))
+        except ValueError as error:
+            raise NoAnswerError(str(error)) from None
+
+    def queue(self) -> list[smoke_slurm.Job]:
+        """The jobs of this test, those that have ended too."""
+        names = ",".join([f"{self.name}-batch"] + [step.name for step in self.steps])
+        form = f"--format={smoke_slurm.QUEUE_FORMAT}"
+        return smoke_slurm.read_queue(self.slurm("squeue", "--noheader", "--states=all", f"--name={names}", form))
+
+    def ask(self, name: str, partition: str) -> list[str]:
+        """Options of a job of this test."""
+        give_up = math.ceil(self.end - time.monotonic())
+        return smoke_slurm.ask(name, partition, smoke_probe.ASKED_MIB, self.minutes, max(give_up, 1))
+
+    def credential(self) -> None:
+        """A credential that only this user can read, for all workers; proved on control first."""
+        try:
+            made = self.slurm("munge", "--no-input", f"--restrict-uid={os.getuid()}").strip()
+            own = self.slurm("munge", "--no-input", f"--restrict-uid={os.getuid()}")
+            self.slurm("unmunge", script=own)
+        except NoAnswerError as error:
+            self.found.munge_error, made = str(error), ""
+        # In the environment, because everybody on a worker can read the arguments of a process.
+        self.env["SLURMSTEAD_SMOKE_CREDENTIAL"] = made
+
+    def make_directory(self) -> None:
+        """A directory of this test on the share, with a file that control wrote."""
+
+        def make() -> str:
+            share = os.path.realpath(self.found.share)
+            home = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+            root = home if home.startswith(share + "/") else share
+            for entry in os.scandir(root):
+                mine = entry.name.startswith(PREFIX) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
+                if mine and time.time() - entry.stat(follow_symlinks=False).st_mtime > 3600:
+                    shutil.rmtree(entry.path, ignore_errors=True)
+            directory = os.path.join(root, PREFIX + self.found.nonce)
+            os.mkdir(directory, 0o700)
+            with open(os.path.join(directory, "control"), "w") as file:
+                file.write(self.found.nonce)
+            return directory
+
+        try:
+            self.directory = bounded(make, self.patience(), self.found.share)
+        except NoAnswerError as error:
+            self.found.share_error = str(error)
+
+    def submit_batch(self, partition: str) -> None:
+        """Hand in the batch job."""
+        batch = self.found.batch
+        batch.directory = self.directory
+        if not self.directory:
+            batch.error = f"not run: {self.found.share_error}"
+            return
+        script = f'#!/bin/sh\necho "{self.found.nonce} $SLURMD_NODENAME"\n'
+        command = smoke_slurm.sbatch(self.ask(f"{self.name}-batch", partition), self.directory)
+        try:
+            batch.job = self.slurm(*command, script=script).strip().split(";")[0]
+            batch.state = "PENDING"
+        except NoAnswerError as error:
+            batch.error = str(error)
+
+    def launch(self, kind: str, partition: str, nodes: list[str]) -> Step:
+        """Start an srun of the probe or of the memory job."""
+        nonce = self.found.nonce
+        if kind == "host":
+            arguments = (nonce, self.directory, self.found.scratch, f"{min(ANSWER, self.run_limit / 2):.1f}")
+            program = (*PYTHON, smoke_probe.PROBE, *arguments)
+        else:
+            program = (*PYTHON, smoke_probe.MEMORY, nonce, str(smoke_probe.USED_MIB))
+        name = f"{self.name}-{kind}-{len(self.steps)}"
+        # Files without a name: nothing to remove, and no pipe that fills up.
+        out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        command = smoke_slurm.srun(self.ask(name, partition), nodes, program)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.env, cwd="/")
+        step = Step(kind, name, nodes, process, out, err, time.monotonic())
+        self.steps.append(step)
+        return step
+
+    def stop(self, steps: list[Step], why: str) -> None:
+        """End sruns; each gives its job back when it is asked to end."""
+        going = [step for step in steps if step.process.poll() is None]
+        for step in going:
+            step.stopped = why
+            step.process.terminate()
+        until = time.monotonic() + CLEAN_UP / 2
+        for step in going:
+            try:
+                step.process.wait(max(0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                step.process.kill()
+
+    def watch(self, steps: list[Step]) -> None:
+        """Wait until these steps and the batch job have ended, or have used up their time."""
+        while True:
+            going = [step for step in steps if step.process.poll() is None]
+            if not going and not self.batch_goes():
+                return
+            jobs = {job.name: job for job in self.queue()}
+            self.note_batch(jobs.get(f"{self.name}-batch"))
+            now = time.monotonic()
+            for step in going:
+                self.note_step(step, jobs.get(step.name), now)
+            start_by = max(self.start_by, steps[-1].launched + self.run_limit)
+            self.stop([step for step in going if step.running and now > step.running + self.run_limit], "ran")
+            if now > min(start_by, self.end):
+                self.stop([step for step in going if not step.running], "waited")
+                if all(step.process.poll() is not None for step in steps):
+                    return
+            if now > self.end:
+                self.stop(going, "ran")
+                return
+            time.sleep(0.5)
+
+    def note_step(self, step: Step, job: smoke_slurm.Job | None, now: float) -> None:
+        """Write down what squeue says of a step."""
+        if job and job.state == "PENDING":
+            self.waiting_for[step.name] = job.reason
+        elif job and job.state != "CONFIGURING" and not step.running:
+            step.running = now
+
+    def batch_goes(self) -> bool:
+        """Whether the batch job is somewhere between submission and end."""
+        return self.found.batch.state in {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"}
+
+    def note_batch(self, job: smoke_slurm.Job | None) -> None:
+        """Write down what squeue says of the batch job; one that ended may be forgotten at once (MinJobAge)."""
+        batch = self.found.batch
+        if not batch.job:
+            return
+        if job is None:
+            batch.state = ""
+        else:
+            batch.state, batch.node, batch.reason = job.state, job.nodes or batch.node, job.reason
+
+    def collect(self, steps: list[Step]) -> None:
+        """Take over the answers of steps that have ended, and note why a node gave none."""
+        found = self.found
+        states = {job.name: job.state for job in self.queue()}
+        for step in steps:
+            smoke_probe.merge(found.answers, smoke_probe.read_answers(step.read(step.out), found.nonce))
+        self.others = self.jobs_of_others(smoke_probe.silent(found.answers, "host", found.workers))
+        for step in steps:
+            said = step.read(step.err)
+            if step.kind == "memory" and ("Out Of Memory" in said or states.get(step.name) == "OUT_OF_MEMORY"):
+                found.reported.update(step.nodes)
+            for node in smoke_probe.silent(found.answers, "host", step.nodes) if step.kind == "host" else []:
+                found.untested[node] = self.explain(step, node, said)
+
+    def explain(self, step: Step, node: str, said: str) -> smoke.Problem:
+        """Why this node did not answer this step."""
+        if step.stopped == "waited":
+            # A job that waits for a node which just failed another one says less than that failure.
+            if node in self.found.untested and node not in self.others:
+                return self.found.untested[node]
+            seconds = time.monotonic() - step.launched
+            return smoke.busy(self.waiting_for.get(step.name, ""), self.others.get(node, {}), seconds)
+        error = smoke_slurm.complaint(said, node)
+        if step.stopped == "ran" and not error:
+            error = f"no answer within {self.run_limit:.0f} s of the start of the job"
+        return smoke.failed_start(error)
+
+    def jobs_of_others(self, nodes: list[str]) -> dict[str, dict[str, str]]:
+        """Node → number → owner of the jobs that hold something of it, as far as this user may see them."""
+        if not nodes:
+            return {}
+        states, form = "--states=RUNNING,COMPLETING,SUSPENDED", f"--format={smoke_slurm.QUEUE_FORMAT}"
+        text = self.slurm("squeue", "--noheader", states, f"--nodelist={compress(nodes)}", form)
+        others: dict[str, dict[str, str]] = {}
+        for job in smoke_slurm.read_queue(text):
+            if not job.name.startswith(self.name):
+                for node in expand(job.nodes):
+                    others.setdefault(node, {})[job.number] = job.user
+        return others
+
+    def rounds(self) -> Iterator[list[Step]]:
+        """Sruns on all usable nodes; then smaller ones on the silent nodes, so that each failure gets a name."""
+        found, width = self.found, 1
+        usable = [name for name in found.workers if not smoke.node_problem(found.nodes.get(name), found.user)]
+        if usable:
+            self.submit_batch(smoke_slurm.cover(found.nodes, usable)[0][0])
+        else:
+            found.batch.error = "not run: no worker is usable"
+        nodes, todo = found.nodes, {"host": usable, "memory": usable}
+        while any(todo.values()) and time.monotonic() < self.end:
+            steps = [
+                self.launch(kind, partition, group)
+                for kind, names in todo.items()
+                for partition, members in smoke_slurm.cover(nodes, names)
+                for group in smoke_slurm.groups(members, width)
+            ]
+            yield steps
+            if all(len(step.nodes) == 1 for step in steps):
+                return
+            width = GROUPS
+            now = self.look()
+            free = [name for name in usable if name in now and (now[name].idle_cpus or name not in self.others)]
+            todo = {kind: smoke_probe.silent(found.answers, kind, free) for kind in todo}
+
+    def read_back(self) -> None:
+        """Read on control what the workers wrote to the share; NFS may need a moment to show it."""
+        wrote = {node for node, parts in self.found.answers.items() if parts.get("share", {}).get("wrote")}
+
+        def read() -> dict[str, str]:
+            texts: dict[str, str] = {}
+            # A name is opened only once it is listed, so that the client does not remember it as missing.
+            for entry in os.listdir(self.directory):
+                if entry.startswith("from-") or entry == "batch.out":
+                    with open(os.path.join(self.directory, entry)) as file:
+                        texts[entry.removeprefix("from-")] = file.read(4096)
+            return texts
+
+        until = min(time.monotonic() + CLEAN_UP, self.end)
+        while True:
+            try:
+                texts = bounded(read, self.patience(), self.found.share)
+            except NoAnswerError as error:
+                self.found.share_error = str(error)
+                return
+            self.found.batch.output = texts.pop("batch.out", None)
+            self.found.read_back = texts
+            finished = self.found.batch.state not in {"", "COMPLETED", "COMPLETING"} or self.found.batch.output
+            if (wrote <= texts.keys() and finished) or time.monotonic() > until:
+                return
+            time.sleep(0.5)
+
+    def decode(self) -> None:
+        """Read the credentials of the workers."""
+
+        def status(credential: str) -> str:
+            if time.monotonic() > self.end:
+                return "not read in time"
+            try:
+                self.slurm("unmunge", "--output=/dev/null", script=credential)
+            except NoAnswerError as error:
+                return str(error).removeprefix("unmunge: ").removeprefix("Error: ")
+            return "Success (0)"
+
+        made = {node: parts["munge"]["made"] for node, parts in self.found.answers.items() if "munge" in parts}
+        with ThreadPoolExecutor(8) as pool:
+            self.found.decoded = dict(zip(made, pool.map(status, made.values()), strict=True))
+
+    def checks(self) -> list[smoke.Check]:
+        """Run the test."""
+        self.credential()
+        try:
+            self.found.nodes = self.look()
+            self.make_directory()
+            for steps in self.rounds():
+                self.watch(steps)
+                self.collect(steps)
+        except NoAnswerError as error:
+            self.lost = True
+            return smoke.not_run(str(error), self.found.control, self.found.munge_error)
+        if self.directory:
+            self.read_back()
+        self.decode()
+        return smoke.verdict(self.found)
+
+
+@contextlib.contextmanager
+def signals_end_it() -> Iterator[None]:
+    """Let a signal end the block as an exception, so that what it opened is closed."""
+
+    def handle(number: int, _: Any) -> None:
+        # Once is enough: nothing may end the removal of jobs and files.
+        for other in numbers:
+            signal.signal(other, signal.SIG_IGN)
+        raise EndedError(f"ended by {signal.Signals(number).name}")
+
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    # An accelerator such as mitogen may run modules outside the main thread, where handlers cannot be set.
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, handle) for number in numbers if main}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "workers": {"type": "list", "elements": "str", "required": True},
+            "control": {"type": "str", "required": True},
+            "share": {"type": "path", "required": True},
+            "scratch": {"type": "path", "required": True},
+            "deadline": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    if not module.params["workers"]:
+        module.fail_json(msg="workers: expected names of nodes, seen an empty list; add a worker to the inventory.")
+    if module.params["deadline"] < 20:
+        module.fail_json(msg=f"deadline: expected at least 20 seconds, seen {module.params['deadline']}; raise it.")
+    if os.getuid() == 0:
+        module.fail_json(
+            msg="expected an ordinary user, seen root, whose jobs prove nothing about the users'; set smoke_test_user."
+        )
+    found = smoke.Findings(
+        workers=list(dict.fromkeys(module.params["workers"])),
+        control=module.params["control"],
+        user=pwd.getpwuid(os.getuid()).pw_name,
+        share=module.params["share"],
+        scratch=module.params["scratch"],
+        nonce=secrets.token_hex(4),
+    )
+    try:
+        with signals_end_it(), Run(found, module.params["deadline"]) as run:
+            checks = run.checks()
+    except EndedError as error:
+        module.fail_json(msg=f"the smoke test was {error} before it had a result; its jobs and files are removed.")
+    module.exit_json(changed=False, ok=all(check.ok for check in checks), checks=[check._asdict() for check in checks])
+
+
+if __name__ == "__main__":
+    main()
