@@ -12,6 +12,8 @@ import ansible.module_utils
 import yaml
 from ansible.errors import AnsibleFilterError
 
+ROLES = pathlib.Path(__file__).parents[2] / "roles"
+
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.slurm_conf")
@@ -47,6 +49,12 @@ def problem_lines(problems: Mapping[str, Iterable[str]]) -> str:
     return "\n".join(f"{name}: {problem}" for name, lines in sorted(problems.items()) for problem in lines)
 
 
+def role_packages(roles: Iterable[str]) -> list[str]:
+    """Return the Debian packages that roles need, from their vars/packages.yml."""
+    lists = [yaml.safe_load((ROLES / role / "vars/packages.yml").read_text()) for role in roles]
+    return sorted({package for variables in lists for packages in variables.values() for package in packages})
+
+
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a filter whose refusals are shown as they are worded."""
 
@@ -71,6 +79,7 @@ class FilterModule:
             "problem_lines": problem_lines,
             "node_lines": refusing(slurm_conf.node_lines),
             "remembered_hardware": remembered_hardware,
+            "role_packages": role_packages,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
         }
