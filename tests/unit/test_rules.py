@@ -83,11 +83,11 @@ def tasks_of(data: Any) -> Iterator[dict[str, Any]]:
 ROLES = sorted({path.parts[1] for path in files() if path.parts[0] == "roles"})
 TASK_FILES = matching("roles/*/tasks/*.yml", "roles/*/handlers/*.yml")
 PLAYBOOKS = matching("playbooks/*.yml", "molecule/*/*.yml", "site.yml")
-TASKS = [
-    pytest.param(path, task, id=f"{path}: {task.get('name', 'without a name')}")
+TASKS = {
+    f"{path} {number}: {task.get('name', 'without a name')}": (path, task)
     for path in TASK_FILES + [path for path in PLAYBOOKS if isinstance(load(path), list)]
-    for task in tasks_of(load(path))
-]
+    for number, task in enumerate(tasks_of(load(path)), start=1)
+}
 PYTHON = matching("*.py")
 TESTS = [path for path in PYTHON if path.name.startswith("test_")]
 
@@ -183,7 +183,7 @@ FORBIDDEN = {
 }
 
 
-@pytest.mark.parametrize(("path", "task"), TASKS)
+@pytest.mark.parametrize(("path", "task"), TASKS.values(), ids=TASKS)
 def test_a_task_uses_nothing_forbidden(path: pathlib.Path, task: dict[str, Any]) -> None:
     words = {key.rpartition(".")[2] for key in [*task, *(task.get("args") or {})]}
     found = sorted(words & set(FORBIDDEN))
@@ -195,7 +195,7 @@ GERUND_OR_OTHER = re.compile(r"\w+(?:ing|ed|[^s]s)")
 VERBS_LIKE_THAT = {"Bring", "Feed", "Need", "Ping", "Seed"}
 
 
-@pytest.mark.parametrize(("path", "task"), TASKS)
+@pytest.mark.parametrize(("path", "task"), TASKS.values(), ids=TASKS)
 def test_a_tasks_name_is_an_imperative(path: pathlib.Path, task: dict[str, Any]) -> None:
     name = str(task.get("name") or "")
     if path.parts[0] == "roles" and path.parent.name == "tasks" and path.stem != "main":
@@ -231,7 +231,7 @@ PATH_ONLY = {"command", "stat", "file"}
 """Modules that are told where a secret is but do not read it."""
 
 
-@pytest.mark.parametrize(("path", "task"), TASKS)
+@pytest.mark.parametrize(("path", "task"), TASKS.values(), ids=TASKS)
 def test_a_task_with_a_secret_shows_nothing(path: pathlib.Path, task: dict[str, Any]) -> None:
     if "block" in task or PATH_ONLY & {key.rpartition(".")[2] for key in task}:
         return
@@ -243,7 +243,7 @@ def test_a_task_with_a_secret_shows_nothing(path: pathlib.Path, task: dict[str, 
 
 
 def test_few_tasks_have_a_condition() -> None:
-    conditional = [parameter.id for parameter in TASKS if "when" in parameter.values[1]]
+    conditional = [name for name, (_, task) in TASKS.items() if "when" in task]
 
     assert len(conditional) <= MAX_CONDITIONAL * len(TASKS), f"Choose hosts, not conditions, in some of {conditional}"
 

@@ -166,7 +166,7 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
             yield f"{here}is empty", f"Set it: {_first_sentence(option)}"
         elif option.get("default") is not None:
             yield f"{here}is empty", f"Write {TYPE_WORDS[kind]}, or remove it"
-    elif isinstance(value, _FOREIGN_TYPES.get(kind, ())) or not isinstance(value, _OWN_TYPES.get(kind, object)):
+    elif not _has_shape(kind, value):
         yield f"{here}{seen}, which is {_kind(value)}", f"Write {TYPE_WORDS[kind]}"
     elif kind == "list":
         item = {"type": option.get("elements", "raw"), "options": option.get("options"), "no_log": option.get("no_log")}
@@ -206,6 +206,11 @@ _FOREIGN_TYPES: dict[str, tuple[type, ...]] = {
     "int": (bool, float, list, dict),
     "str": (bool, list, dict),
 }
+
+
+def _has_shape(kind: str, value: Any) -> bool:
+    """Whether a value can be of a type without Ansible's conversions between containers and single values."""
+    return isinstance(value, _OWN_TYPES.get(kind, object)) and not isinstance(value, _FOREIGN_TYPES.get(kind, ()))
 
 
 def _kind(value: Any) -> str:
