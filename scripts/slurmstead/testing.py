@@ -62,9 +62,15 @@ def fast_checks(modules: pathlib.Path) -> dict[str, list[str]]:
     """
     plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
     return {
-        "pytest": [sys.executable, "-m", "pytest", "--quiet", "--color=no"],
+        "pytest": [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--numprocesses=auto", "--maxprocesses=4"],
         "ansible-lint": ["ansible-lint", "--offline", "--strict", "--nocolor", "--quiet"],
-        "mypy plugins": ["mypy", "--python-version=3.10", str(modules / "ansible"), *plugins],
+        "mypy plugins": [
+            "mypy",
+            "--python-version=3.10",
+            "--explicit-package-bases",
+            str(modules / "ansible"),
+            *plugins,
+        ],
         "mypy scripts": ["mypy", "scripts/slurmstead"],
         "yamllint": ["yamllint", "--strict", "."],
         "ruff check": ["ruff", "check", "--quiet", "."],

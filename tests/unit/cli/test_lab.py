@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -12,7 +13,7 @@ from slurmstead.errors import MachineError, UsageError
 
 @pytest.fixture
 def directory(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Return the directory of a lab with a machine that never ran, one that ended and one whose number somebody else has."""
+    """Return the directory of a lab with machines that never ran, that ended, and whose number somebody else has."""
     for name, pid in (("node1", None), ("node2", "999999999"), ("node3", str(os.getpid()))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "ssh_config").touch()
@@ -27,6 +28,10 @@ def running(directory):
     """Start a process that has the name of node1 among its arguments, as QEMU has."""
     with subprocess.Popen(["sh", "-c", "sleep 60 & wait", "qemu", "-name", "node1"]) as process:
         (directory / "node1" / "pid").write_text(f"{process.pid}\n")
+        deadline = time.monotonic() + 10
+        # A process that has just been started shows no arguments for a moment.
+        while lab.pids(directory)["node1"] is None and time.monotonic() < deadline:
+            time.sleep(0.01)
         yield process
         subprocess.run(["kill", *(str(one.pid) for one in lab.processes.descendants(process.pid))], check=False)
         process.kill()
