@@ -52,7 +52,7 @@ options:
     elements: str
     default: [nodev, nosuid, noatime]
   state:
-    description: C(present) makes it. C(probe) touches nothing and returns I(problems).
+    description: C(present) makes it. C(probe) touches nothing and fails where C(present) would refuse.
     type: str
     choices: [present, probe]
     default: present
@@ -75,12 +75,11 @@ EXAMPLES = r"""
     disks: [/dev/disk/by-id/nvme-CT500P3SSD8_2251E6965C2A]
     path: /scratch
     state: probe
-  register: scratch_volume
 """
 
 RETURN = r"""
 problems:
-  description: Why it is refused, one message for each; with C(state=present) a problem fails the task.
+  description: Why it is refused, one message for each; any of them fails the task.
   type: list
   elements: str
   returned: always
@@ -543,7 +542,7 @@ def main() -> None:
     result = {"changed": bool(volume.actions), "problems": volume.problems, "actions": volume.actions}
     if volume.actions:
         result["diff"] = {"before": "", "after": "".join(f"{action}\n" for action in volume.actions)}
-    if volume.problems and not probing:
+    if volume.problems:
         module.fail_json(msg="\n".join(volume.problems), **result)
     module.exit_json(**result)
 
