@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: config_files
 short_description: Put a role's files in place, all in one task
 description:
-  - Writes several files and directories in one task. Over a slow link or on a slow CPU the number of tasks is what a run
-    costs, and each C(ansible.builtin.template) is three trips to the node.
+  - Writes several files and directories in one task. Over a slow link or on a slow CPU the number of tasks is what a
+    run costs, and each C(ansible.builtin.template) is three trips to the node.
   - Every new content is validated before the first file is replaced; each is replaced atomically.
 attributes:
   check_mode: {support: full}
@@ -63,6 +63,12 @@ from ansible.module_utils.basic import AnsibleModule
 DEFAULT_MODE = {"file": 0o644, "directory": 0o755}
 
 
+def kind(status: os.stat_result) -> str:
+    """Return what a path is, as it is named in a message."""
+    names = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
+    return names.get(stat.S_IFMT(status.st_mode), "special file")
+
+
 def text(content: bytes | None) -> str:
     """Return content as it is shown in a diff."""
     return "" if content is None else content.decode(errors="replace")
@@ -85,12 +91,32 @@ class Entry:
             self.content = wanted["content"].encode()
         self.skipped = wanted["optional"] and not self.path.parent.is_dir()
         self.seen = self.path.lstat() if os.path.lexists(self.path) else None
-        regular = self.seen is not None and stat.S_ISREG(self.seen.st_mode)
-        self.before = self.path.read_bytes() if regular and self.state != "directory" else None
+        if self.state == "directory" and self.path.is_dir():
+            # A directory may be kept elsewhere, behind a link; a file may not, because it is replaced.
+            self.seen = self.path.stat()
+        regular = self.seen is not None and kind(self.seen) == "file"
+        self.before = self.path.read_bytes() if regular and self.state == "file" else None
 
     def ids(self) -> tuple[int, int]:
         """Return the numeric owner and group."""
         return pwd.getpwnam(self.owner).pw_uid, grp.getgrnam(self.group).gr_gid
+
+    def refusal(self, check_mode: bool) -> str | None:
+        """Say why this entry cannot be put in place; in check mode its owner may be one that a package will bring."""
+        if self.skipped or self.state == "absent":
+            return None
+        if self.validate and "%s" not in self.validate:
+            return f"the validation of {self.path} has no %s, where the new file's path goes: {self.validate}"
+        allowed = ("file", "link") if self.state == "file" else ("directory",)
+        if self.seen is not None and kind(self.seen) not in allowed:
+            return f"expected {self.path} to be a {self.state}, seen: a {kind(self.seen)}; move it away"
+        try:
+            self.ids()
+        except KeyError as error:
+            if not check_mode:
+                owner = f"{self.owner}:{self.group} ({error.args[0]})"
+                return f"{self.path} cannot be given to {owner}; install what brings them"
+        return None
 
     def content_differs(self) -> bool:
         """Say whether the node holds something else, or something of another kind."""
@@ -99,7 +125,7 @@ class Entry:
         if self.state == "absent":
             return self.seen is not None
         if self.state == "directory":
-            return self.seen is None or not stat.S_ISDIR(self.seen.st_mode)
+            return self.seen is None
         return self.before is None or self.before != self.content
 
     def attributes_differ(self) -> bool:
@@ -116,7 +142,9 @@ class Entry:
         """Return the change as Ansible shows it."""
         name = str(self.path)
         if self.state == "file" and self.content_differs():
-            lines = difflib.unified_diff(text(self.before).splitlines(), text(self.content).splitlines(), name, name, lineterm="")
+            lines = difflib.unified_diff(
+                text(self.before).splitlines(), text(self.content).splitlines(), name, name, lineterm=""
+            )
             return {"prepared": "\n".join(lines)}
         if self.state == "absent":
             return {"prepared": f"removed {name}"}
@@ -124,28 +152,41 @@ class Entry:
 
     def set_attributes(self, path: pathlib.Path) -> None:
         """Give a path the wanted owner and mode."""
-        os.chown(path, *self.ids(), follow_symlinks=False)
+        os.chown(path, *self.ids())
         path.chmod(self.mode)
 
-    def stage(self, module: AnsibleModule) -> pathlib.Path:
-        """Write the new content beside its place and validate it there; return the new file."""
+    def write(self, directory: pathlib.Path, module: AnsibleModule) -> pathlib.Path:
+        """Write the content to a new file that nobody else can read; it goes with the module unless it is moved."""
         assert self.content is not None
-        beside = self.path.parent.is_dir() and not module.check_mode
-        where = self.path.parent if beside else pathlib.Path(module.tmpdir)
-        handle, name = tempfile.mkstemp(dir=where, prefix=f".{self.path.name}.")
-        new = pathlib.Path(name)
+        handle, name = tempfile.mkstemp(dir=directory, prefix=f".{self.path.name}.")
         module.add_cleanup_file(name)
         with os.fdopen(handle, "wb") as file:
             file.write(self.content)
+            file.flush()
+            # Else a machine that loses power now can come back with the new name and no content (rename(2), ext4(5)).
+            os.fsync(file.fileno())
+        return pathlib.Path(name)
+
+    def stage(self, module: AnsibleModule) -> pathlib.Path | None:
+        """Write the new content beside its place and validate it there; return the new file.
+
+        Check mode writes only what it needs to validate, and nothing where a reader of directories could find it.
+        """
+        if module.check_mode and not self.validate:
+            return None
+        beside = self.path.parent.is_dir() and not module.check_mode
+        new = self.write(self.path.parent if beside else pathlib.Path(module.tmpdir), module)
         if self.validate:
-            command = shlex.split(self.validate % shlex.quote(name))
+            command = shlex.split(self.validate.replace("%s", shlex.quote(str(new))))
             code, out, err = module.run_command(command)
             if code:
-                said = (err.strip() or out.strip()).replace(name, str(self.path))
-                module.fail_json(msg=f"{self.path} is left as it was, because its new content is refused by {command[0]}: {said}")
+                said = (err.strip() or out.strip()).replace(str(new), str(self.path))
+                module.fail_json(
+                    msg=f"{self.path} is left as it was, because its new content is refused by {command[0]}: {said}"
+                )
         return new
 
-    def put(self, new: pathlib.Path | None) -> None:
+    def put(self, new: pathlib.Path | None, module: AnsibleModule) -> None:
         """Bring the node to the wanted state; `new` is the staged content."""
         if self.state == "absent":
             if self.path.is_dir() and not self.path.is_symlink():
@@ -157,8 +198,11 @@ class Entry:
             self.set_attributes(self.path)
         elif new is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if new.parent != self.path.parent:
+                # Staged before its directory existed, perhaps on another file system: nothing moves atomically from there.
+                new = self.write(self.path.parent, module)
             self.set_attributes(new)
-            shutil.move(new, self.path)
+            new.replace(self.path)
         else:
             self.set_attributes(self.path)
 
@@ -188,8 +232,13 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    entries = [Entry(wanted) for wanted in module.params["files"]]
+    # What is made on the way, such as a directory above a file, is for all to read however root is set up.
+    os.umask(0o022)
     try:
+        entries = [Entry(wanted) for wanted in module.params["files"]]
+        refusals = [refusal for entry in entries if (refusal := entry.refusal(module.check_mode))]
+        if refusals:
+            module.fail_json(msg="; ".join(refusals))
         differing = [entry for entry in entries if entry.content_differs()]
         touched = [entry for entry in entries if entry in differing or entry.attributes_differ()]
         result = {"changed": bool(touched), "changed_paths": [str(entry.path) for entry in touched]}
@@ -197,8 +246,8 @@ def main() -> None:
         staged = {id(entry): entry.stage(module) for entry in differing if entry.state == "file"}
         if not module.check_mode:
             for entry in touched:
-                entry.put(staged.get(id(entry)))
-    except (OSError, KeyError) as error:
+                entry.put(staged.get(id(entry)), module)
+    except (OSError, ValueError) as error:
         module.fail_json(msg=f"cannot put the files in place: {error}")
     module.exit_json(**result)
 
