@@ -199,7 +199,7 @@ class Entry:
         elif new is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if new.parent != self.path.parent:
-                # Staged before its directory existed, perhaps on another file system: nothing moves atomically from there.
+                # Staged before its directory existed: perhaps on another file system, from which no move is atomic.
                 new = self.write(self.path.parent, module)
             self.set_attributes(new)
             new.replace(self.path)
