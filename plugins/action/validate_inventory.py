@@ -13,7 +13,7 @@ The roles' meta/argument_specs.yml say which variables there are.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,9 @@ from ansible.module_utils.slurmstead.inventory import (
     Inventory,
     Specs,
     Variable,
-    VariableFile,
     problems,
 )
+from ansible.module_utils.slurmstead.inventory_files import repeated_keys, variable_files
 from ansible.module_utils.slurmstead.inventory_variables import COMPARED_CONNECTION_VARIABLES
 
 
@@ -88,7 +88,8 @@ class ActionModule(ActionBase):
         return Inventory(
             groups=task_vars["groups"],
             hosts={host: self._variables(host, task_vars, specs) for host in task_vars["groups"]["all"]},
-            files=tuple(_variable_files(task_vars["ansible_inventory_sources"])),
+            files=tuple(variable_files(task_vars["ansible_inventory_sources"])),
+            repeated_keys=tuple(repeated_keys(task_vars["ansible_inventory_sources"])),
         )
 
     def _variables(self, host: str, task_vars: dict[str, Any], specs: Specs) -> dict[str, Variable]:
@@ -121,15 +122,3 @@ def _origin(raw: Any) -> str:
         return ""
     line = "" if tag.line_num is None else f":{tag.line_num}"
     return f"{os.path.relpath(tag.path)}{line}"
-
-
-def _variable_files(sources: list[str]) -> Iterator[VariableFile]:
-    """What is in group_vars/ and host_vars/ beside the inventory, as the plugin host_group_vars finds it."""
-    directories = {
-        Path(source) if os.path.isdir(source) else Path(source).parent for source in sources if "," not in source
-    }
-    for directory in sorted(directories):
-        for kind in ("group", "host"):
-            for path in sorted(directory.glob(f"{kind}_vars/*")):
-                if path.is_dir() or path.suffix in ("", ".yml", ".yaml", ".json"):
-                    yield VariableFile(os.path.relpath(path), kind, path.name if path.is_dir() else path.stem)

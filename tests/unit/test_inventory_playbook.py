@@ -92,6 +92,15 @@ def test_all_problems_of_all_hosts_are_listed_under_limit(validate: Validate) ->
     assert 'vars.yml:2): has "/dev/sda", a name that can mean another disk after the next boot.' in found
 
 
+def test_a_host_that_stands_twice_is_named_with_both_lines(validate: Validate) -> None:
+    process = validate({"hosts.yml": f"{HOSTS}    node1: {{os_address: 192.0.2.4}}\n{GROUPS}"})
+
+    assert len(problems(process)) == 1
+    assert problems(process)[0].endswith(
+        "hosts.yml:7: node1 stands there again, so that what line 4 says of it is lost. Keep one of them."
+    )
+
+
 def test_a_variable_of_the_command_line_is_checked_too(validate: Validate) -> None:
     process = validate({"hosts.yml": HOSTS + GROUPS}, "--extra-vars", '{"slurm_partitoins": {}}')
 

@@ -3,7 +3,8 @@
 
 This module holds the words that all checks share and `problems`, which runs them:
 
-- inventory_structure: groups, host names, group_vars and host_vars files
+- inventory_files: what stands in the files and does not reach Ansible
+- inventory_structure: groups, host names, files
 - inventory_variables: names and types of variables, by the roles' argument specs
 - relations: rules between values, one small function for each
 
@@ -49,6 +50,17 @@ class VariableFile:
 
 
 @dataclass(frozen=True)
+class RepeatedKey:
+    """A key that stands twice in one mapping of a YAML file; YAML keeps the last and forgets the others."""
+
+    place: str
+    """file and line of the repetition"""
+    key: str
+    first: int
+    """line of the first one"""
+
+
+@dataclass(frozen=True)
 class Inventory:
     """The whole inventory, whatever --limit says."""
 
@@ -57,6 +69,7 @@ class Inventory:
     hosts: Mapping[str, Mapping[str, Variable]]
     """variables by host and name"""
     files: Sequence[VariableFile] = ()
+    repeated_keys: Sequence[RepeatedKey] = ()
 
 
 @dataclass(frozen=True)

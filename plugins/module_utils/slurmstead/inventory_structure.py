@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Checks of an inventory's groups, host names and variable files. Each is one function in `CHECKS`."""
+"""Checks of an inventory's groups, host names and files. Each is one function in `CHECKS`."""
 
 from __future__ import annotations
 
@@ -120,6 +120,16 @@ def variable_files_belong_to_a_group_or_host(inventory: Inventory, groups: Group
             yield Problem(file.path, f"there is no {file.kind} {file.name}, so that nobody reads this", advice)
 
 
+def no_key_is_repeated(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
+    """The second of two hosts or variables of one name replaces the first, and Ansible goes on with a warning."""
+    for repeated in inventory.repeated_keys:
+        yield Problem(
+            repeated.place,
+            f"{repeated.key} stands there again, so that what line {repeated.first} says of it is lost",
+            "Keep one of them",
+        )
+
+
 CHECKS: tuple[Callable[[Inventory, Groups], Iterator[Problem]], ...] = (
     required_groups_have_hosts,
     single_host_groups_have_one_host,
@@ -129,4 +139,5 @@ CHECKS: tuple[Callable[[Inventory, Groups], Iterator[Problem]], ...] = (
     host_names_differ_by_more_than_case,
     no_host_is_called_like_a_group,
     variable_files_belong_to_a_group_or_host,
+    no_key_is_repeated,
 )
