@@ -264,14 +264,14 @@ class Run:
         """Start an srun of the probe or of the memory job."""
         nonce = self.found.nonce
         if kind == "host":
-            arguments = (nonce, self.directory, self.found.scratch, f"{min(ANSWER, self.run_limit / 2):.1f}")
-            program = (*PYTHON, smoke_probe.PROBE, *arguments)
+            limit = min(ANSWER, self.run_limit / 2)
+            program = [smoke_probe.PROBE, nonce, self.directory, self.found.scratch, f"{limit:.1f}"]
         else:
-            program = (*PYTHON, smoke_probe.MEMORY, nonce, str(smoke_probe.USED_MIB))
+            program = [smoke_probe.MEMORY, nonce, str(smoke_probe.USED_MIB)]
         name = f"{self.name}-{kind}-{len(self.steps)}"
         # Files without a name: nothing to remove, and no pipe that fills up.
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        command = smoke_slurm.srun(self.ask(name, partition), nodes, program)
+        command = smoke_slurm.srun(self.ask(name, partition), nodes, [*PYTHON, *program])
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.env, cwd="/")
         step = Step(kind, name, nodes, process, out, err, time.monotonic())
         self.steps.append(step)

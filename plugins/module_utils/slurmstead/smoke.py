@@ -33,6 +33,7 @@ _HINTS = {
     "inval": "it has less than slurm.conf says: on {node} `slurmd -C`, compare `scontrol show node {node}`",
     "silent": "on {node}: `systemctl status slurmd`, `journalctl -u slurmd`; is it switched on?",
     "reserved": "`scontrol show reservation`",
+    "reboot": "wait until {node} is back; `scontrol show node {node}`",
     "first": "make the checks nodes and srun green first",
     "munge": "compare `sha256sum /etc/munge/munge.key` and `date` on {node} and control; restart munge, slurmd",
 }
@@ -80,7 +81,7 @@ class Findings:
     user: str
     share: str
     scratch: str
-    nodes: Mapping[str, Node] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
     answers: Answers = field(default_factory=dict)
     untested: dict[str, Problem] = field(default_factory=dict)
     """Node → why no job answered from it."""
@@ -90,11 +91,11 @@ class Findings:
     nonce: str = ""
     share_error: str = ""
     """Why control could not use the share."""
-    read_back: Mapping[str, str] = field(default_factory=dict)
+    read_back: dict[str, str] = field(default_factory=dict)
     """Node → what control read from the file that this node wrote to the share."""
     munge_error: str = ""
     """Why control could not make and read a credential."""
-    decoded: Mapping[str, str] = field(default_factory=dict)
+    decoded: dict[str, str] = field(default_factory=dict)
     """Node → the status of its credential on control."""
 
 
@@ -177,7 +178,8 @@ def node_problem(node: Node | None, user: str) -> Problem | None:
     elif "$" in node.flags or node.state in {"reserved", "maint"}:
         hint = _HINTS["reserved"]
     else:
-        hint = next((_HINTS[state] for state in ("drain", "inval") if node.state.startswith(state)), _HINTS["down"])
+        words = ("drain", "inval", "reboot")
+        hint = next((_HINTS[word] for word in words if node.state.startswith(word)), _HINTS["down"])
     silent = ", does not answer" if "*" in node.flags else ""
     return Problem(f"{node.state}{silent}{why}{since}", hint)
 

@@ -51,7 +51,10 @@ _FLAGS = "*~#!%$@^+-"
 
 @dataclass(frozen=True)
 class Node:
-    """A node as sinfo shows it. `flags` are the characters behind the state: `*` does not answer, `$` is reserved."""
+    """A node as sinfo shows it.
+
+    `flags` are the characters behind the state: `*` does not answer, `$` is reserved, `^` reboots (sinfo(1)).
+    """
 
     name: str
     state: str
@@ -66,7 +69,7 @@ class Node:
     @property
     def usable(self) -> bool:
         """Whether a job of an ordinary user can run here, now or after the jobs that are there."""
-        return self.state in USABLE and not set(self.flags) & set("*$")
+        return self.state in USABLE and not set(self.flags) & set("*$^")
 
 
 @dataclass(frozen=True)
@@ -232,4 +235,5 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """The caller's environment without the wishes that Slurm's commands read from it (srun(1), INPUT ENVIRONMENT)."""
     wish = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SINFO|SQUEUE|SCANCEL)_")
     kept = {name: value for name, value in inherited.items() if name == "SLURM_CONF" or not wish.match(name)}
-    return {**kept, "LC_ALL": "C", "PATH": kept.get("PATH", "") + ":/usr/local/bin:/usr/bin:/bin"}
+    path = [*filter(None, [kept.get("PATH")]), "/usr/local/bin", "/usr/bin", "/bin"]
+    return {**kept, "LC_ALL": "C", "PATH": ":".join(path)}
