@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError
+from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
 from slurmstead.paths import CLUSTER_INVENTORY, SITE, lab_directory
 
 EPILOG = (
@@ -85,14 +85,15 @@ def up(
             plain=plain,
             observer=progress,
         )
-    if result.hosts:
-        print_summary(out, result)
-    if result.error:
-        raise result.error
-    if not result.hosts.keys() - {"localhost"}:
-        raise InventoryError(
-            f"{inventory} has no host that site.yml works on", "Does the inventory name hosts, and --limit one?"
+    error = result.error
+    if error is None and not result.hosts:
+        error = InventoryError(
+            f"{inventory} has no host that site.yml works on", "Name hosts in it, and one in --limit."
         )
+    if not isinstance(error, UsageError):
+        print_summary(out, result)
+    if error:
+        raise error
 
 
 @app.command()

@@ -30,7 +30,7 @@ class Peak:
         """Look at the memory now."""
         mine = [process.pid for process in processes.descendants(os.getpid())]
         machines = [pid for pid in lab.pids(lab_directory(lab_name)).values() if pid]
-        self.bytes = max(self.bytes, processes.resident_bytes({os.getpid(), *mine, *machines}))
+        self.bytes = max(self.bytes, processes.memory_bytes({os.getpid(), *mine, *machines}))
 
 
 class _Watched(Progress):

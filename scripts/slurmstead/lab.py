@@ -109,7 +109,7 @@ def status(directory: pathlib.Path) -> list[Node]:
     def look(name: str, pid: int | None) -> Node:
         if pid is None:
             return Node(name, None, None, None)
-        return Node(name, pid, processes.resident_bytes([pid]), _release(directory, name))
+        return Node(name, pid, processes.memory_bytes([pid]), _release(directory, name))
 
     found = pids(directory)
     with concurrent.futures.ThreadPoolExecutor() as pool:

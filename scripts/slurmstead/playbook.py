@@ -86,6 +86,11 @@ class Result:
         return [end.result for end in self.ended if end.task.action.rpartition(".")[2] == action and end.result]
 
     @property
+    def warnings(self) -> list[str]:
+        """What Ansible warned of, each once."""
+        return list(dict.fromkeys(line for line in self.words if line.startswith("[WARNING]")))
+
+    @property
     def error(self) -> SteadError | None:
         """Why the run was not good; a failed task outweighs a host that did not answer."""
         failed = [host for host, summary in self.hosts.items() if summary.failed]
@@ -199,8 +204,8 @@ def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:
         **({} if plain else accelerator()),
         # ansible-runner would switch this off where nobody set it.
         "ANSIBLE_HOST_KEY_CHECKING": "True",
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         **kept,
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         # Ansible refuses to start in a locale that is not UTF-8.
         "LC_ALL": "C.UTF-8",
     }

@@ -58,10 +58,11 @@ def end(processes: Iterable[Process], seconds: float) -> None:
     send(waited_for, signal.SIGKILL)
 
 
-def resident_bytes(pids: Iterable[int]) -> int:
-    """Return the memory that the processes hold now, in bytes, shared pages counted for each."""
-    pages = 0
+def memory_bytes(pids: Iterable[int]) -> int:
+    """Return the memory that processes of this user hold together now, in bytes; shared pages count once."""
+    kibibytes = 0
     for pid in pids:
         with contextlib.suppress(OSError):
-            pages += int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGESIZE")
+            rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+            kibibytes += sum(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    return kibibytes * 1024

@@ -187,6 +187,8 @@ def print_summary(console: Console, result: Result) -> None:
         )
     console.print()
     console.print(table)
+    for warning in result.warnings:
+        console.print(Text(warning, style="yellow"), soft_wrap=True)
     changed = sum(len(summary.changed) for summary in result.hosts.values())
     hosts = count(len(result.hosts), "host")
     console.print(f"{result.playbook}: {count(changed, 'change')} on {hosts} in {duration(result.seconds)}")

@@ -140,7 +140,13 @@ def test_tags_check_and_variables_reach_ansible(project):
 
 
 def test_environment_keeps_what_ssh_needs_and_can_be_overridden():
-    outside = {"SSH_AUTH_SOCK": "/run/agent", "ANSIBLE_HOST_KEY_CHECKING": "False", "GITHUB_TOKEN": "x", "LC_ALL": "C"}
+    outside = {
+        "SSH_AUTH_SOCK": "/run/agent",
+        "ANSIBLE_HOST_KEY_CHECKING": "False",
+        "ANSIBLE_CONFIG": "/of/another/project.cfg",
+        "GITHUB_TOKEN": "x",
+        "LC_ALL": "C",
+    }
     passed_on = playbook.environment(outside, plain=True)
     assert passed_on == {
         "SSH_AUTH_SOCK": "/run/agent",
@@ -157,7 +163,7 @@ def test_processes_below_a_process_are_found_and_a_dead_one_is_not():
             time.sleep(0.01)
         below = processes.descendants(shell.pid)
         assert [process.parent for process in below] == [shell.pid]
-        assert processes.resident_bytes([shell.pid]) > 0
+        assert processes.memory_bytes([shell.pid]) > 0
         shell.kill()
         assert processes.alive(below) == below
         processes.end(below, seconds=0)
@@ -165,4 +171,4 @@ def test_processes_below_a_process_are_found_and_a_dead_one_is_not():
     while processes.alive(below) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert processes.alive(below) == []
-    assert processes.resident_bytes([below[0].pid]) == 0
+    assert processes.memory_bytes([below[0].pid]) == 0
