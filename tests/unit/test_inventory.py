@@ -278,6 +278,6 @@ def test_400_hosts_are_checked_in_less_than_five_milliseconds_each(specs: Specs)
 
 
 def test_one_host_with_another_value_is_told_apart(said: Said) -> None:
-    found = said(everywhere={"slurm_cluster_name": "home"}, node4={"slurm_cluster_name": "Home!"})
+    found = said(everywhere={"scratch_filesystem": "xfs"}, node4={"scratch_filesystem": "btrfs"})
 
-    assert [line.partition(":")[0] for line in found] == ["slurm_cluster_name (node4)"]
+    assert [line.partition(":")[0] for line in found] == ["scratch_filesystem (node4)"]

@@ -11,6 +11,7 @@ import pytest
 from ansible.module_utils.slurmstead import relations
 from ansible.module_utils.slurmstead.inventory import Specs
 from ansible.module_utils.slurmstead.inventory_variables import COMPARED_CONNECTION_VARIABLES
+from ansible.module_utils.slurmstead.relations.cluster import CLUSTER_WIDE
 
 Said = Callable[..., list[str]]
 
@@ -65,11 +66,20 @@ GOOD = {
 
 @pytest.mark.parametrize("variables", GOOD.values(), ids=GOOD)
 def test_what_is_right_is_accepted(said: Said, variables: dict[str, Any]) -> None:
-    assert said(node1=variables) == []
+    assert said(**split(variables)) == []
 
 
 def case(variable: str, value: Any, expected: str, **more: Any) -> tuple[dict[str, Any], str]:
-    return {variable: value, **more}, f"{variable} (node1): {expected}"
+    """Variables, and what is said of them; those of the whole cluster are set for all hosts, the others for node1."""
+    # Only the lab's machines tell the version of Slurm in advance.
+    hosts = "node[1-4]" if variable in CLUSTER_WIDE and "lab_number" not in more else "node1"
+    return {variable: value, **more}, f"{variable} ({hosts}): {expected}"
+
+
+def split(variables: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The variables as arguments of `said`."""
+    everywhere = {name: value for name, value in variables.items() if name in CLUSTER_WIDE}
+    return {"everywhere": everywhere, "node1": {key: variables[key] for key in variables if key not in everywhere}}
 
 
 ADDRESS_CASES = {
@@ -241,6 +251,14 @@ STORAGE_CASES = {
         "/scratch",
         "is /scratch, as is scratch_path. Give each its own directory.",
         accounts_home_root="/scratch/home",
+    ),
+    "a name of a volume group": case("scratch_volume_group", "my-vg", 'is "my-vg". Use letters, digits and _.'),
+    "one volume group for both": case(
+        "scratch_volume_group",
+        "share",
+        "is share, as is nfs_server_volume_group. Rename one of them.",
+        scratch_disks=["/dev/disk/by-id/a"],
+        nfs_server_disks=["/dev/disk/by-id/b"],
     ),
     "homes beside the share": case(
         "accounts_home_root",
@@ -415,7 +433,7 @@ CASES = {**ADDRESS_CASES, **ACCOUNT_CASES, **STORAGE_CASES, **SLURM_CASES, **LAB
 
 @pytest.mark.parametrize(("variables", "expected"), CASES.values(), ids=CASES)
 def test_a_wrong_value_is_named(said: Said, variables: dict[str, Any], expected: str) -> None:
-    assert said(node1=variables) == [expected]
+    assert said(**split(variables)) == [expected]
 
 
 def test_an_address_used_twice_is_named_with_its_hosts(said: Said) -> None:
@@ -436,6 +454,30 @@ def test_machines_behind_one_address_are_told_apart_by_port(said: Said) -> None:
     assert said(node1={**local, "ansible_port": 2201}, node2={**local, "ansible_port": 2202}) == []
 
 
+@pytest.mark.parametrize("variable", CLUSTER_WIDE)
+def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Said, specs: Specs, variable: str) -> None:
+    own = {"dict": {}, "list": []}.get(specs.options[variable]["type"], "/share/other")
+    everywhere = {"slurm_config": {"SlurmdTimeout": 60}, "slurm_cgroup_config": {"ConstrainDevices": True}}
+    everywhere |= {"slurm_nodes": {"node1": {"Weight": 1}}, "slurm_partitions": {"main": {"Nodes": "ALL"}}}
+    everywhere |= {"accounts_users": [user("alice", 2001)], "accounts_groups": [{"name": "lab", "gid": 3000}]}
+
+    found = said(everywhere=everywhere, node4={variable: own})
+
+    assert (
+        f"{variable} (node4): is not the same as on node3, but describes the whole cluster. "
+        "Set it once, for all hosts." in found
+    )
+
+
+def test_clients_that_look_for_the_share_elsewhere_are_named(said: Said) -> None:
+    found = said(node3={"nfs_server_path": "/data/share"})
+
+    assert found == [
+        "nfs_client_source (node[1-4]): is /srv/share, but node3 has the share in its nfs_server_path, /data/share. "
+        "Set nfs_client_source to /data/share for all hosts."
+    ]
+
+
 def test_a_number_of_the_lab_used_twice_is_named(said: Said) -> None:
     found = said(node1=LAB, node2=LAB, node4={**LAB, "lab_number": 255})
 
@@ -449,7 +491,12 @@ def test_a_number_of_the_lab_used_twice_is_named(said: Said) -> None:
 def test_a_relation_fires_in_one_of_the_cases(relation: Callable[..., Any], specs: Specs) -> None:
     """A relation that no case violates is not tested."""
     defaults = {name: option.get("default") for name, option in specs.options.items()}
-    context = {"worker_names": ["node1"], "slurm_version": None}
+    context = {
+        "control_names": ["node3"],
+        "nfs_server_names": ["node3"],
+        "worker_names": ["node1"],
+        "slurm_version": None,
+    }
     names = inspect.signature(relation).parameters
     relevant = [{**defaults, **context, **variables} for variables, _ in CASES.values() if names & variables.keys()]
 

@@ -95,9 +95,15 @@ class Checked:
     def _names(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
         """Every variable with a role's prefix is one of that role's; no other is nearly one."""
         for name in variables:
-            fault = self._name_fault(name)
+            fault = self._name_faults[name]
             if fault:
                 yield self.problem(name, *fault, (host,))
+
+    @cached_property
+    def _name_faults(self) -> dict[str, Fault | None]:
+        """What is wrong with each name that any host has; hosts share most of them, and likeness is slow to compute."""
+        names = {name for variables in self.inventory.hosts.values() for name in variables}
+        return {name: self._name_fault(name) for name in names}
 
     def _name_fault(self, name: str) -> Fault | None:
         specs = self.specs

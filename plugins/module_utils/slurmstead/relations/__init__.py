@@ -1,15 +1,16 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Rules between the values of an inventory: one small function for each, listed in RELATIONS and CLUSTER_RELATIONS.
 
-A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; two more are known:
+A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; some more are known:
 
-- worker_names: the names of all workers
+- control_names, nfs_server_names, worker_names: the hosts of these groups
 - slurm_version: as in slurm_keys.VERSIONS, or None where only the machine can tell
 
 It yields a Violation for each thing that is wrong. It runs once for each distinct set of values, not for each host, and
 not at all where one of its variables is unset or has a wrong type (that is said already then).
 
-A function in CLUSTER_RELATIONS compares hosts: each of its parameters is a variable's values by host.
+A function in CLUSTER_RELATIONS compares hosts: each of its parameters is a variable's values by host, or one of the
+first three of these lists. Variables that must be the same on all hosts are listed in cluster.CLUSTER_WIDE.
 
 To add a rule, write the function, add it to the tuple, and add a case that makes it fire to
 tests/unit/test_inventory_relations.py.
@@ -19,13 +20,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ansible.module_utils.slurmstead import slurm_keys
 from ansible.module_utils.slurmstead.inventory import Groups, HostViolation, Problem, Violation
 from ansible.module_utils.slurmstead.inventory_variables import Checked
-from ansible.module_utils.slurmstead.relations import accounts, addresses, lab, slurm, storage
+from ansible.module_utils.slurmstead.relations import accounts, addresses, cluster, lab, slurm, storage
 
 RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     addresses.address_is_usable,
@@ -42,6 +43,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     storage.nfs_server_disks_have_stable_names,
     storage.disks_are_used_once,
     storage.paths_are_apart,
+    storage.volume_groups_are_apart,
     storage.homes_are_on_the_share,
     slurm.cluster_name_is_valid,
     slurm.config_has_known_keys,
@@ -59,24 +61,35 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     addresses.addresses_differ,
     addresses.connections_differ,
     lab.numbers_differ,
+    cluster.clients_look_where_the_share_is,
 )
 
-CONTEXT = ("worker_names", "slurm_version")
+CONTEXT = ("control_names", "nfs_server_names", "worker_names", "slurm_version")
+
+Values = Mapping[str, Mapping[str, Any]]
+"""Values by host and variable."""
 
 
 def problems(checked: Checked, groups: Groups) -> Iterator[Problem]:
     """All violations of all relations."""
     values = {host: checked.values(host) for host in checked.inventory.hosts}
-    yield from _within_hosts(checked, values, sorted(checked.inventory.groups.get(groups.workers, ())))
-    yield from _across_hosts(checked, values)
+    members = checked.inventory.groups
+    context = {
+        "control_names": sorted(members.get(groups.control, ())),
+        "nfs_server_names": sorted(members.get(groups.nfs_server, ())),
+        "worker_names": sorted(members.get(groups.workers, ())),
+    }
+    yield from _within_hosts(checked, values, context)
+    for hosts, variable, wrong, advice in _across_hosts(values, context):
+        yield checked.problem(variable, wrong, advice, hosts)
 
 
-def _within_hosts(checked: Checked, values: dict[str, dict[str, Any]], worker_names: list[str]) -> Iterator[Problem]:
+def _within_hosts(checked: Checked, values: Values, context: Mapping[str, Any]) -> Iterator[Problem]:
     found: dict[tuple[object, ...], list[Violation]] = {}
     for host, own in values.items():
         version = _slurm_version(checked, host)
         texts = {name: repr(value) for name, value in own.items()}
-        context = {"worker_names": worker_names, "slurm_version": version}
+        known = {**own, **context, "slurm_version": version}
         for relation in RELATIONS:
             names = _parameters(relation)
             variables = [name for name in names if name not in CONTEXT]
@@ -84,19 +97,19 @@ def _within_hosts(checked: Checked, values: dict[str, dict[str, Any]], worker_na
                 continue
             key = (relation, version, *(texts[name] for name in variables))
             if key not in found:
-                found[key] = list(relation(**{name: {**own, **context}[name] for name in names}))
+                found[key] = list(relation(**{name: known[name] for name in names}))
             for variable, wrong, advice in found[key]:
                 yield checked.problem(variable, wrong, advice, (host,))
 
 
-def _across_hosts(checked: Checked, values: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+def _across_hosts(values: Values, context: Mapping[str, Any]) -> Iterator[HostViolation]:
+    yield from cluster.cluster_wide_values_are_the_same(values, context["control_names"])
     for relation in CLUSTER_RELATIONS:
         by_host = {
             name: {host: own[name] for host, own in values.items() if own.get(name) is not None}
             for name in _parameters(relation)
         }
-        for hosts, variable, wrong, advice in relation(**by_host):
-            yield checked.problem(variable, wrong, advice, hosts)
+        yield from relation(**{name: context.get(name, by_host[name]) for name in by_host})
 
 
 @functools.cache

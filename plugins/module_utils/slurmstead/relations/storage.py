@@ -57,6 +57,23 @@ def paths_are_apart(scratch_path: str, nfs_server_path: str, nfs_client_path: st
             yield second, f"is {other}, which is below {first}, {one}", "Put neither below the other"
 
 
+def volume_groups_are_apart(
+    scratch_volume_group: str,
+    nfs_server_volume_group: str,
+    scratch_disks: Sequence[str],
+    nfs_server_disks: Sequence[str],
+) -> Iterator[Violation]:
+    """A volume group has one owner, and a name that device-mapper leaves as it is (it doubles hyphens)."""
+    for variable, name in (
+        ("scratch_volume_group", scratch_volume_group),
+        ("nfs_server_volume_group", nfs_server_volume_group),
+    ):
+        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+            yield variable, f"is {shown(name)}", "Use letters, digits and _"
+    if scratch_volume_group == nfs_server_volume_group and scratch_disks and nfs_server_disks:
+        yield "scratch_volume_group", f"is {scratch_volume_group}, as is nfs_server_volume_group", "Rename one of them"
+
+
 def homes_are_on_the_share(accounts_home_root: str, nfs_client_path: str) -> Iterator[Violation]:
     """A job finds its user's home on every node only if homes are on the share."""
     if not f"{accounts_home_root}/".startswith(f"{nfs_client_path}/"):
