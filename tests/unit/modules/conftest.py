@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import grp
-import importlib
+import importlib.util
 import json
 import os
+import pathlib
 import pwd
+import types
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+
+MODULES = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "modules"
+
+
+@functools.cache
+def load(name: str) -> types.ModuleType:
+    """Import a module by its path: an action plugin can have the same name."""
+    spec = importlib.util.spec_from_file_location(f"modules_{name}", MODULES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def load_module() -> Callable[[str], types.ModuleType]:
+    """Import a module of plugins/modules."""
+    return load
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +72,7 @@ def run_module(capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.Temp
     remote = str(tmp_path_factory.mktemp("remote"))
 
     def run(name: str, *, check: bool = False, **arguments: Any) -> Outcome:
-        module = importlib.import_module(name)
+        module = load(name)
         settings = {"_ansible_check_mode": check, "_ansible_remote_tmp": remote}
         capsys.readouterr()
         umask = os.umask(0o022)
