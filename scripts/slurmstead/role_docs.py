@@ -42,7 +42,7 @@ def table(options: Mapping[str, Mapping[str, Any]]) -> str:
     if not options:
         return "This role has no variables.\n"
     rows = [HEADER, ("---",) * len(HEADER), *_rows(options)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return "".join(f"| {' | '.join(map(_cell, row))} |\n" for row in rows)
 
 
 def _rows(options: Mapping[str, Mapping[str, Any]], prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
@@ -69,14 +69,13 @@ def _default(option: Mapping[str, Any]) -> str:
         return ""
     text = yaml.safe_dump(option["default"], default_flow_style=True, width=10**6, allow_unicode=True)
     # A document that is a single value ends with a line of three dots.
-    value = _cell(text.strip().removesuffix("..."))
-    return f"`{value}`"
+    return f"`{text.strip().removesuffix('...').strip()}`"
 
 
 def _text(description: str | list[str]) -> str:
     """Return a description with Ansible's markup (C(code), I(option) and their kin) as Markdown."""
     text = description if isinstance(description, str) else " ".join(description)
-    return _cell(re.sub(r"\b[CIVOE]\(([^()]*(?:\([^()]*\))?[^()]*)\)", r"`\1`", text))
+    return re.sub(r"\b[CIVOE]\(([^()]*(?:\([^()]*\))?[^()]*)\)", r"`\1`", text)
 
 
 def _cell(text: str) -> str:
