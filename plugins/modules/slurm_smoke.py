@@ -80,6 +80,9 @@ GROUPS = 16
 CLEAN_UP = 4.0
 """Seconds of the deadline that are kept for the removal of jobs and files."""
 
+PAUSE = 0.5
+"""Seconds between two looks at the queue, or at the share."""
+
 PREFIX = ".slurmstead-smoke-"
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
 
@@ -164,6 +167,9 @@ class Run:
 
     def __exit__(self, *_: object) -> None:
         self.stop(self.steps, "the test ended")
+        for step in self.steps:
+            step.out.close()
+            step.err.close()
         # A slurmctld that is gone cannot be asked; should it come back, --deadline and --time end what is left.
         if not self.lost:
             with contextlib.suppress(NoAnswerError):
@@ -289,6 +295,7 @@ class Run:
                 step.process.wait(max(0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 step.process.kill()
+                step.process.wait()
 
     def watch(self, steps: list[Step]) -> None:
         """Wait until these steps and the batch job have ended, or have used up their time."""
@@ -310,7 +317,7 @@ class Run:
             if now > self.end:
                 self.stop(going, "ran")
                 return
-            time.sleep(0.5)
+            time.sleep(PAUSE)
 
     def note_step(self, step: Step, job: smoke_slurm.Job | None, now: float) -> None:
         """Write down what squeue says of a step."""
@@ -419,10 +426,11 @@ class Run:
                 return
             self.found.batch.output = texts.pop("batch.out", None)
             self.found.read_back = texts
-            finished = self.found.batch.state not in {"", "COMPLETED", "COMPLETING"} or self.found.batch.output
-            if (wrote <= texts.keys() and finished) or time.monotonic() > until:
+            promised = self.found.batch.job and self.found.batch.state in {"", "COMPLETED", "COMPLETING"}
+            all_here = wrote <= texts.keys() and (self.found.batch.output or not promised)
+            if all_here or time.monotonic() > until:
                 return
-            time.sleep(0.5)
+            time.sleep(PAUSE)
 
     def decode(self) -> None:
         """Read the credentials of the workers."""
