@@ -132,13 +132,11 @@ def state(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
 def cluster(state: pathlib.Path) -> Cluster:
     """Run the test on the cluster and return its checks by name."""
 
-    def run(
-        deadline: float = 30, patience: float = 15, workers: tuple[str, ...] = ("n1", "n2", "n3"), **paths: str
-    ) -> Any:
-        share, scratch = paths.get("share", str(state / "share")), str(state / "scratch")
+    def run(workers: tuple[str, ...] = ("n1", "n2", "n3"), share: str = "share", patience: float = 10) -> Any:
+        share, scratch = str(state / share), str(state / "scratch")
         found = smoke.Findings(workers, "head", "alice", share, scratch, nonce="0badcafe")
-        with slurm_smoke.Run(found, deadline) as running:
-            running.start_by = running.begin + patience
+        with slurm_smoke.Run(found, 40) as running:
+            running.start_by, running.run_limit = running.begin + patience, patience
             return {check.name: check for check in running.checks()}
 
     return run
@@ -189,9 +187,9 @@ def test_a_busy_node_is_waited_for_then_named_with_its_job(cluster: Cluster, sta
     (state / "busy").write_text("n2")
     (state / "sinfo").write_text(sinfo(["n1", "n3"]) + sinfo(["n2"], idle=0))
     (state / "others").write_text("17|work|RUNNING|n2|bob|None\n")
-    checks = cluster(patience=2)
+    checks = cluster(patience=4)
 
-    assert red(checks)["srun"] == "n[1,3]: good; n2: no free CPU or memory within 2 s: job 17 of bob on it"
+    assert red(checks)["srun"] == "n[1,3]: good; n2: no free CPU or memory within 4 s: job 17 of bob on it"
     assert set(red(checks)) == {"srun", "memory-limit", "share", "scratch", "munge"}
     assert leftovers(state) == []
 
@@ -217,7 +215,7 @@ def test_a_slurmctld_that_ends_meanwhile_ends_the_test(
     timer = threading.Timer(1.5, (state / "slurmctld-hangs").touch)
     timer.start()
     begin = time.monotonic()
-    checks = cluster(deadline=40)
+    checks = cluster()
     timer.join()
 
     assert list(red(checks)) == list(smoke.CHECKS)
@@ -245,7 +243,7 @@ def test_without_a_usable_worker_nothing_is_started(cluster: Cluster, state: pat
 
 
 def test_a_share_that_cannot_be_written_leaves_the_other_checks_alone(cluster: Cluster, state: pathlib.Path) -> None:
-    checks = cluster(share=str(state / "none"))
+    checks = cluster(share="none")
 
     assert set(red(checks)) == {"share", "sbatch"}
     assert "No such file or directory" in red(checks)["share"]
