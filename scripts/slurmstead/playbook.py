@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import importlib.metadata
 import importlib.util
+import json
 import os
 import pathlib
 import signal
@@ -256,6 +257,9 @@ def run(
         _environment(environment(os.environ, plain=plain)),
         _signals_to(cancellation),
     ):
+        # ansible-runner 2.4.3 forgets settings that are given as an argument when it writes no files.
+        (pathlib.Path(private) / "env").mkdir()
+        (pathlib.Path(private) / "env" / "settings").write_text(json.dumps({"pexpect_timeout": TICK_SECONDS}))
         runner = ansible_runner.run(
             private_data_dir=private,
             project_dir=str(ROOT),
@@ -265,7 +269,6 @@ def run(
             tags=tags,
             extravars=dict(extra_vars or {}),
             cmdline=" ".join(switches) or None,
-            settings={"pexpect_timeout": TICK_SECONDS},
             quiet=True,
             suppress_env_files=True,
             event_handler=take,

@@ -5,7 +5,7 @@ import os
 import pathlib
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -56,6 +56,18 @@ def end(processes: Iterable[Process], seconds: float) -> None:
     while alive(waited_for) and time.monotonic() < deadline:
         time.sleep(0.05)
     send(waited_for, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def children_end_with_us() -> Iterator[None]:
+    """End all processes below this one when the block is left by an exception."""
+    try:
+        yield
+    except BaseException:
+        below = descendants(os.getpid())
+        send(below, signal.SIGTERM)
+        end(below, seconds=10)
+        raise
 
 
 def memory_bytes(pids: Iterable[int]) -> int:

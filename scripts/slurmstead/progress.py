@@ -167,7 +167,8 @@ class Progress:
             )
             for running in self._running.values()
         ]
-        total = f"{self._title} › {self._play}  {duration(time.monotonic() - self._started)} in all"
+        where = f"{self._title} › {self._play}" if self._play else self._title
+        total = f"{where}  {duration(time.monotonic() - self._started)} in all"
         row = Table.grid(padding=(0, 1))
         row.add_row(self._spinner, Text(total, overflow="ellipsis", no_wrap=True))
         return Group(row, *tasks)

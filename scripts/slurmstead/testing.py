@@ -5,7 +5,6 @@ import dataclasses
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -94,7 +93,11 @@ def _run_fast(console: Console) -> list[Outcome]:
         return Outcome(name, done.returncode == 0, time.monotonic() - started, done.stdout)
 
     outcomes = []
-    with tempfile.TemporaryDirectory(prefix="stead-") as directory, concurrent.futures.ThreadPoolExecutor() as pool:
+    with (
+        tempfile.TemporaryDirectory(prefix="stead-") as directory,
+        concurrent.futures.ThreadPoolExecutor(max_workers=16) as pool,
+        processes.children_end_with_us(),
+    ):
         modules = pathlib.Path(directory)
         utilities = modules / "ansible" / "module_utils"
         utilities.mkdir(parents=True)
@@ -132,26 +135,23 @@ def _run_scenarios(console: Console) -> list[Outcome]:
 def _stream(name: str, command: list[str]) -> Outcome:
     started = time.monotonic()
     lines = []
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    ) as process:
+    with (
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process,
+        processes.children_end_with_us(),
+    ):
         assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                lines.append(line)
-                sys.stdout.write(line)
-                sys.stdout.flush()
-        except BaseException:
-            started_by_it = processes.descendants(os.getpid())
-            processes.send(started_by_it, signal.SIGTERM)
-            processes.end(started_by_it, seconds=10)
-            raise
+        for line in process.stdout:
+            lines.append(line)
+            sys.stdout.write(line)
+            sys.stdout.flush()
     return Outcome(name, process.returncode == 0, time.monotonic() - started, "".join(lines))
 
 

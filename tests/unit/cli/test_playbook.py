@@ -122,18 +122,20 @@ def test_tags_check_and_variables_reach_ansible(project):
 """)
     arguments = {"tags": "one", "extra_vars": {"wanted": "a 'b' \"c\""}, "plain": True}
     seen: list[events.Event] = []
+    ticks: list[float] = []
 
     class Watch:
         def event(self, event: events.Event) -> None:
             seen.append(event)
 
         def tick(self) -> None:
-            pass
+            ticks.append(time.monotonic())
 
     inventory = project.inventory("here")
     result = playbook.run(book, inventory, check=True, diff=True, observer=Watch(), **arguments)
     assert result.hosts["here"].changed == ["Write what was asked for"]
     assert not (project.path / "made").exists()
+    assert len(ticks) >= result.seconds / playbook.TICK_SECONDS / 2
     assert any(isinstance(event, events.FileChanged) and "a 'b' \"c\"" in event.text for event in seen)
     playbook.run(book, inventory, **arguments)
     assert (project.path / "made").read_text() == "a 'b' \"c\"\n"

@@ -1,12 +1,16 @@
 """`stead test`: what it runs, in which order, and what it says at the end."""
 
 import io
+import os
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from rich.console import Console
 
-from slurmstead import testing
+from slurmstead import processes, testing
 from slurmstead.errors import CheckFailed
 
 
@@ -76,3 +80,28 @@ def test_the_fast_checks_are_tools_of_the_lock(tmp_path):
     lock = (testing.ROOT / "requirements-dev.txt").read_text()
     for tool in tools:
         assert f"\n{tool}==" in lock
+
+
+def test_an_interrupted_test_run_leaves_no_process(project):
+    program = f"""
+import sys
+from rich.console import Console
+from slurmstead import cli, testing
+
+testing.fast_checks = lambda modules: {{"slow": ["sh", "-c", "touch {project.path}/began; sleep 60; true"]}}
+sys.exit(cli.main(["test", "--fast"]))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(testing.ROOT / "scripts")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 30
+        while not (project.path / "began").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        below = processes.descendants(process.pid)
+        assert len(below) == 2
+        process.terminate()
+        assert process.wait(timeout=20) == 128 + signal.SIGTERM
+        assert processes.alive(below) == []
