@@ -44,6 +44,7 @@ import pwd
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.slurmstead import accounts
 
 SKELETON = pathlib.Path("/etc/skel")
@@ -126,6 +127,8 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    # The directories of keys and of homes are for all to enter, however root is set up.
+    os.umask(0o022)
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
     problems = accounts.conflicts(groups, users, accounts.known())
     if problems:

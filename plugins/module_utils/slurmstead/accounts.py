@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Users and groups that have the same numeric ids on all nodes: what is there, what is wanted, and where the two cannot meet."""
+"""Users and groups with the same numeric ids on all nodes: what is there, what is wanted, where the two cannot meet."""
 
 from __future__ import annotations
 
@@ -63,33 +63,50 @@ class Known:
     """Numeric id by name."""
     groups: dict[str, int]
     """Numeric id by name."""
+    primary: dict[str, int]
+    """Numeric id of the primary group by name of the user."""
 
 
 def known() -> Known:
     """Return the users and groups of this node."""
+    users = pwd.getpwall()
     return Known(
-        {user.pw_name: user.pw_uid for user in pwd.getpwall()},
-        {group.gr_name: group.gr_gid for group in grp.getgrall()},
+        users={user.pw_name: user.pw_uid for user in users},
+        groups={group.gr_name: group.gr_gid for group in grp.getgrall()},
+        primary={user.pw_name: user.pw_gid for user in users},
     )
 
 
 def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known) -> list[str]:
-    """Return why the wanted accounts cannot be made: ids and names that somebody else has. Nothing is ever renumbered."""
+    """Return why the wanted accounts cannot be made: ids and names that somebody else has. Nothing is renumbered."""
+    groups, users = list(groups), list(users)
     problems = []
     kinds = (
-        ("accounts_groups", "gid", ((group.name, group.gid) for group in groups), node.groups),
-        ("accounts_users", "uid", ((user.name, user.uid) for user in users), node.users),
+        ("accounts_groups", "gid", "groupmod", [(group.name, group.gid) for group in groups], node.groups),
+        ("accounts_users", "uid", "usermod", [(user.name, user.uid) for user in users], node.users),
     )
-    for variable, label, pairs, there in kinds:
+    for variable, label, command, pairs, there in kinds:
         owners = {number: name for name, number in there.items()}
         for name, number in pairs:
             if name in there and there[name] != number:
                 problems.append(
-                    f"{variable}: {name} is declared with {label} {number}, but has {label} {there[name]} here; declare "
-                    f"{there[name]}, or give the files to {number} by hand and change it with usermod"
+                    f"{variable}: {name} is declared with {label} {number}, but has {label} {there[name]} here; "
+                    f"declare {there[name]}, or give the files to {number} by hand and change it with {command}"
                 )
             elif name not in there and number in owners:
                 problems.append(
-                    f"{variable}: {label} {number} of {name} belongs to {owners[number]} here; declare another {label} for {name}"
+                    f"{variable}: {label} {number} of {name} belongs to {owners[number]} here; "
+                    f"declare another {label} for {name}"
                 )
+    numbers = {group.name: group.gid for group in groups}
+    names = {gid: name for name, gid in node.groups.items()}
+    for user in users:
+        wanted_gid, gid = numbers.get(user.group), node.primary.get(user.name)
+        if wanted_gid is None or gid is None or wanted_gid == gid:
+            continue
+        problems.append(
+            f"accounts_users: {user.name} is declared with the primary group {user.group} ({wanted_gid}), but has "
+            f"{names.get(gid, 'one without a name')} ({gid}) here; declare that one, or give the files to {wanted_gid} "
+            f"by hand and change it with usermod"
+        )
     return problems
