@@ -1,0 +1,221 @@
+"""Accounts, keys and homes are brought to what is declared, and nobody's are taken away."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+import pwd
+import stat
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead.accounts import Group, User
+
+RunModule = Callable[..., Any]
+
+NEW = User("nobody-yet", 54321, "nobody-yet", (), "", "/bin/bash", ())
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMFrb3Z5 alice@laptop"
+
+
+@pytest.fixture
+def local_accounts(
+    load_module: Callable[[str], types.ModuleType], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> types.ModuleType:
+    """The module, with keys and the skeleton of homes in a directory of the test."""
+    module = load_module("local_accounts")
+    monkeypatch.setattr(module, "KEYS", tmp_path / "keys")
+    monkeypatch.setattr(module, "SKELETON", tmp_path / "skel")
+    (tmp_path / "skel/below").mkdir(parents=True)
+    (tmp_path / "skel/.profile").write_text("umask 027\n")
+    (tmp_path / "skel/below/link").symlink_to("../.profile")
+    return module
+
+
+def existing() -> tuple[User, str]:
+    """A user of this machine whose home bears its name, and the directory that the home is in."""
+    for there in pwd.getpwall():
+        parent, name = os.path.split(there.pw_dir)
+        if name == there.pw_name and parent != "/":
+            return User(name, there.pw_uid, name, (), there.pw_gecos, there.pw_shell, ()), parent
+    raise LookupError("no user of this machine has a home of its own name")
+
+
+def myself() -> User:
+    """The user of this process, under whose name homes can be made."""
+    me = pwd.getpwuid(os.geteuid())
+    return User(me.pw_name, me.pw_uid, me.pw_name, (), "", me.pw_shell, ())
+
+
+def mode(path: pathlib.Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
+
+
+def test_a_new_user_comes_after_its_group(local_accounts: types.ModuleType) -> None:
+    user = dataclasses.replace(NEW, comment="New One", shell="/bin/zsh", groups=("users", "video"))
+
+    commands = local_accounts.account_commands([Group("nobody-yet", 54321)], [user], "/share/home")
+
+    assert [" ".join(command) for command in commands] == [
+        "groupadd --gid 54321 nobody-yet",
+        "useradd --uid 54321 --gid nobody-yet --no-create-home --home-dir /share/home/nobody-yet --shell /bin/zsh "
+        "--comment New One --groups users,video nobody-yet",
+    ]
+
+
+def test_a_user_that_is_as_declared_needs_no_command(local_accounts: types.ModuleType) -> None:
+    user, home_root = existing()
+
+    assert local_accounts.account_commands([], [user], home_root) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        ({"shell": "/bin/other"}, ["--shell", "/bin/other"]),
+        ({"comment": "Some One"}, ["--comment", "Some One"]),
+        ({"groups": ("users", "tty")}, ["--append", "--groups", "tty,users"]),
+    ],
+    ids=["shell", "comment", "groups"],
+)
+def test_only_what_differs_is_changed(
+    local_accounts: types.ModuleType, change: dict[str, Any], options: list[str]
+) -> None:
+    user, home_root = existing()
+
+    commands = local_accounts.account_commands([], [dataclasses.replace(user, **change)], home_root)
+
+    assert commands == [["usermod", *options, user.name]]
+
+
+def test_a_home_elsewhere_is_moved_in_name_only(local_accounts: types.ModuleType) -> None:
+    user, _ = existing()
+
+    commands = local_accounts.account_commands([], [user], "/share/home")
+
+    assert commands == [["usermod", "--home", f"/share/home/{user.name}", user.name]]
+
+
+def test_a_group_that_is_there_is_left_alone(local_accounts: types.ModuleType) -> None:
+    assert local_accounts.account_commands([Group("root", 0)], [], "/share/home") == []
+
+
+def test_a_home_is_made_from_the_skeleton_for_its_user_alone(
+    local_accounts: types.ModuleType, tmp_path: pathlib.Path
+) -> None:
+    user, home = myself(), tmp_path / "homes" / "alice"
+    home.parent.mkdir()
+
+    local_accounts.make_home(user, home)
+
+    assert sorted(str(path.relative_to(home)) for path in home.rglob("*")) == [".profile", "below", "below/link"]
+    assert os.readlink(home / "below/link") == "../.profile"
+    assert mode(home) == 0o700
+    assert {path.lstat().st_uid for path in [home, *home.rglob("*")]} == {user.uid}
+    assert os.listdir(home.parent) == ["alice"]
+
+
+def test_a_home_that_was_interrupted_is_made_anew(local_accounts: types.ModuleType, tmp_path: pathlib.Path) -> None:
+    (tmp_path / ".alice.new/half").mkdir(parents=True)
+
+    local_accounts.make_home(myself(), tmp_path / "alice")
+
+    assert not (tmp_path / ".alice.new").exists()
+    assert not (tmp_path / "alice/half").exists()
+
+
+def arguments(user: User, home_root: str, **more: Any) -> dict[str, Any]:
+    """Arguments that describe a user of this machine as it is."""
+    declared = {"name": user.name, "uid": user.uid, "comment": user.comment, "shell": user.shell, "group": user.group}
+    return {"users": [{**declared, "keys": list(user.keys)}], "home_root": home_root, **more}
+
+
+def test_keys_are_written_for_sshd_to_read_and_only_once(
+    local_accounts: types.ModuleType, run_module: RunModule, tmp_path: pathlib.Path
+) -> None:
+    user, home_root = existing()
+    declared = arguments(dataclasses.replace(user, keys=(f"{KEY}\n", "ssh-rsa BBBB")), home_root)
+    before = os.umask(0o077)
+    try:
+        first, second = run_module("local_accounts", **declared), run_module("local_accounts", **declared)
+    finally:
+        os.umask(before)
+
+    file = tmp_path / "keys" / user.name
+    assert (first.result["made"], first.changed, second.changed) == ([f"keys of {user.name}"], True, False)
+    assert file.read_text() == f"{KEY}\nssh-rsa BBBB\n"
+    # sshd reads them as the user that logs in.
+    assert (mode(file.parent), mode(file)) == (0o755, 0o644)
+
+
+def test_a_key_that_is_declared_no_more_logs_in_no_more(
+    local_accounts: types.ModuleType, run_module: RunModule, tmp_path: pathlib.Path
+) -> None:
+    user, home_root = existing()
+    run_module("local_accounts", **arguments(dataclasses.replace(user, keys=(KEY,)), home_root))
+
+    done = run_module("local_accounts", **arguments(user, home_root))
+
+    assert done.changed
+    assert (tmp_path / "keys" / user.name).read_text() == ""
+
+
+def test_homes_are_made_where_they_are_stored_and_never_again(
+    local_accounts: types.ModuleType, run_module: RunModule, tmp_path: pathlib.Path
+) -> None:
+    user, home_root = existing()
+    if os.geteuid():
+        # Only root can give a home away: others make their own.
+        user, home_root = myself(), os.path.dirname(pwd.getpwuid(os.geteuid()).pw_dir)
+        user = dataclasses.replace(user, comment=pwd.getpwnam(user.name).pw_gecos)
+    store = tmp_path / "store/home"
+    declared = arguments(user, home_root, home_store=str(store))
+    before = os.umask(0o077)
+    try:
+        first = run_module("local_accounts", **declared)
+    finally:
+        os.umask(before)
+    (store / user.name / "work").write_text("a year")
+
+    second = run_module("local_accounts", **declared)
+
+    assert first.result["made"] == [f"home {store / user.name}"]
+    assert second.changed is False
+    assert (store / user.name / "work").exists()
+    assert mode(store) == 0o755
+
+
+def test_check_mode_makes_nothing_and_says_what_it_would(
+    local_accounts: types.ModuleType, run_module: RunModule, tmp_path: pathlib.Path
+) -> None:
+    done = run_module(
+        "local_accounts",
+        users=[{"name": NEW.name, "uid": NEW.uid, "keys": [KEY]}],
+        home_root="/share/home",
+        home_store=str(tmp_path / "store"),
+        check=True,
+    )
+
+    assert done.changed
+    assert [line.split()[0] for line in done.result["made"]] == ["groupadd", "useradd", "keys", "home"]
+    assert done.diff == "\n".join(done.result["made"])
+    assert sorted(os.listdir(tmp_path)) == ["skel"]
+
+
+def test_a_conflict_stops_before_anything_is_made(
+    local_accounts: types.ModuleType, run_module: RunModule, tmp_path: pathlib.Path
+) -> None:
+    done = run_module(
+        "local_accounts",
+        groups=[{"name": NEW.name, "gid": NEW.uid}],
+        users=[{"name": "alice", "uid": 0, "keys": [KEY]}],
+        home_root="/share/home",
+        home_store=str(tmp_path / "store"),
+    )
+
+    assert done.failed
+    assert "accounts_users: uid 0 of alice belongs to root here; declare another uid for alice" in done.message
+    assert sorted(os.listdir(tmp_path)) == ["skel"]
