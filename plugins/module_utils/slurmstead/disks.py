@@ -224,10 +224,14 @@ def signatures(path: str) -> list[str]:
     done = run(["wipefs", "--no-act", "--noheadings", "--output", "TYPE,OFFSET", path], deadline=60)
     if done.returncode != 0:
         raise DiskError(f"{path}: expected wipefs to look at it, it failed ({done.returncode}): {done.stderr.strip()}")
+    places: dict[str, list[int]] = {}
     for line in done.stdout.splitlines():
-        kind, _, offset = line.strip().partition(" ")
-        if kind:
-            names.append(f"{kind} at byte {int(offset.strip(), 16)}")
+        if line.strip():
+            kind, offset = line.split()
+            places.setdefault(kind, []).append(int(offset, 16))
+    for kind, offsets in places.items():
+        more = f" and {len(offsets) - 1} more" if len(offsets) > 1 else ""
+        names.append(f"{kind} at byte {min(offsets)}{more}")
     return names
 
 

@@ -1,0 +1,129 @@
+"""Prolog, TaskProlog and Epilog of the role scratch; they run here as they stand, with a configuration of the test."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+FILES = pathlib.Path(__file__).resolve().parents[2] / "roles" / "scratch" / "files"
+CONFIGURATION = "/etc/default/slurmstead-scratch"
+SCRIPTS = ("prolog", "task-prolog", "epilog")
+
+
+class Node:
+    """A node with the role applied; `job` is the directory of job 42."""
+
+    def __init__(self, root: pathlib.Path, mounted: str = "no") -> None:
+        self.scratch = root / "scratch"
+        self.scratch.mkdir()
+        self.job = self.scratch / "job-42"
+        self.configuration = root / "configuration"
+        self.configuration.write_text(f"scratch_path={self.scratch}\nscratch_is_mounted={mounted}\n")
+        self.scripts = {name: root / name for name in SCRIPTS}
+        for name, script in self.scripts.items():
+            text = (FILES / name).read_text()
+            assert CONFIGURATION in text
+            script.write_text(text.replace(CONFIGURATION, str(self.configuration)))
+            script.chmod(0o755)
+
+    def run(self, name: str, **environment: str) -> str:
+        """Run a script as Slurm does for job 42; it must succeed. Returns what it prints."""
+        given = {"SLURM_JOB_ID": "42", "SLURM_JOB_UID": str(os.geteuid()), **environment}
+        done = subprocess.run(
+            [str(self.scripts[name])], env=given, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def node(tmp_path: pathlib.Path) -> Node:
+    """A node without an extra disk."""
+    return Node(tmp_path)
+
+
+def test_a_job_gets_a_directory_of_its_own(node: Node) -> None:
+    node.run("prolog")
+    assert node.job.stat().st_mode & 0o7777 == 0o700
+    assert node.job.stat().st_uid == os.geteuid()
+
+
+def test_a_task_learns_its_directory(node: Node) -> None:
+    node.run("prolog")
+    assert node.run("task-prolog") == f"export SCRATCH={node.job}\nexport TMPDIR={node.job}\n"
+
+
+def test_a_task_without_a_directory_keeps_its_environment(node: Node) -> None:
+    assert node.run("task-prolog") == ""
+
+
+def test_the_directory_goes_with_the_job(node: Node) -> None:
+    node.run("prolog")
+    (node.job / "a b").mkdir()
+    (node.job / "a b" / "file").write_text("x")
+    (node.scratch / "job-421").mkdir()
+    node.run("epilog")
+    assert [path.name for path in node.scratch.iterdir()] == ["job-421"]
+
+
+def test_a_link_in_the_directory_is_not_followed(node: Node, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("x")
+    node.run("prolog")
+    (node.job / "link").symlink_to(tmp_path / "precious")
+    node.run("epilog")
+    assert (tmp_path / "precious" / "file").read_text() == "x"
+    assert not node.job.exists()
+
+
+def test_a_requeued_job_starts_with_its_directory(node: Node) -> None:
+    node.run("prolog")
+    node.run("prolog")
+    assert node.job.is_dir()
+
+
+@pytest.mark.parametrize("name", ["prolog", "epilog"])
+@pytest.mark.parametrize("job", ["", "../other", "4*", "42 43", "-rf"])
+def test_what_is_no_job_number_is_left_alone(node: Node, name: str, job: str) -> None:
+    (node.scratch / "job-4").mkdir()
+    (node.scratch.parent / "other").mkdir()
+    node.run(name, SLURM_JOB_ID=job)
+    assert [path.name for path in node.scratch.iterdir()] == ["job-4"]
+    assert (node.scratch.parent / "other").is_dir()
+
+
+def test_a_user_without_a_number_gets_no_directory(node: Node) -> None:
+    node.run("prolog", SLURM_JOB_UID="")
+    assert not node.job.exists()
+
+
+def test_a_missing_disk_does_not_fill_the_root_file_system(tmp_path: pathlib.Path) -> None:
+    node = Node(tmp_path, mounted="yes")
+    node.run("prolog")
+    assert not node.job.exists()
+
+
+def test_a_mounted_disk_is_seen(tmp_path: pathlib.Path) -> None:
+    node = Node(tmp_path, mounted="yes")
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"proc /proc proc rw 0 0\n/dev/mapper/scratch-scratch {node.scratch} ext4 rw 0 0\n")
+    script = node.scripts["prolog"]
+    script.write_text(script.read_text().replace("/proc/self/mounts", str(mounts)))
+    node.run("prolog")
+    assert node.job.is_dir()
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_node_without_scratch_runs_jobs(node: Node, name: str) -> None:
+    node.scratch.rmdir()
+    assert node.run(name) == ""
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_node_without_the_configuration_runs_jobs(node: Node, name: str) -> None:
+    node.configuration.unlink()
+    node.run(name)
+    assert not node.job.exists()
