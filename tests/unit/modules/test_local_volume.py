@@ -41,7 +41,7 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def run(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the module for `scratch` below tmp_path, on a machine without LVM; its units and lock are files of the test."""
+    """Run the module for `scratch` below tmp_path, without LVM; its units and lock are files of the test."""
     (tmp_path / "units").mkdir()
     monkeypatch.setattr(local_volume, "UNITS", tmp_path / "units")
     monkeypatch.setattr(local_volume, "LOCK", tmp_path / "lock")
