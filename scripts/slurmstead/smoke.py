@@ -11,6 +11,7 @@ from rich.text import Text
 
 from slurmstead import playbook
 from slurmstead.errors import CheckFailed
+from slurmstead.events import Event, HostEnded
 from slurmstead.paths import PLAYBOOKS
 from slurmstead.progress import Progress, count
 
@@ -52,12 +53,25 @@ def parse(results: list[Mapping[str, Any]]) -> Report | None:
     return None
 
 
+class _Progress(Progress):
+    """Progress without the words of a task that fails only because of the report, which is printed for itself."""
+
+    _reported = False
+
+    def event(self, event: Event) -> None:
+        if isinstance(event, HostEnded):
+            self._reported = self._reported or "checks" in event.result
+            if self._reported:
+                event = dataclasses.replace(event, message="")
+        super().event(event)
+
+
 def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Report:
     """Test a cluster; what is tried is shown on `console` while it goes.
 
     :raises SteadError: the test itself could not be run
     """
-    with Progress(console, "smoke-test.yml") as progress:
+    with _Progress(console, "smoke-test.yml") as progress:
         result = playbook.run(PLAYBOOKS / "smoke-test.yml", inventory, plain=plain, observer=progress)
     report = parse(result.results_of("slurm_smoke"))
     if report is not None:

@@ -25,7 +25,13 @@ def cluster(project, monkeypatch):
 
     def make(ok: bool, end: str = "exit_json"):
         project.write("library/slurm_smoke.py", MODULE.format(ok=ok, end=end))
-        project.playbook("- {name: Test the cluster, slurm_smoke: {}}", name="smoke-test.yml")
+        project.playbook(
+            """
+- {name: Test the cluster, slurm_smoke: {}, register: seen}
+- {name: Judge, ansible.builtin.assert: {that: seen.ok, fail_msg: "share: seen nothing"}}
+""",
+            name="smoke-test.yml",
+        )
         monkeypatch.setattr(smoke, "PLAYBOOKS", project.path)
         return project.inventory("here")
 
@@ -49,7 +55,9 @@ def test_a_failed_check_is_exit_code_1_however_the_module_ends(cluster, stead, c
 
 def test_a_failed_check_says_what_was_expected_seen_and_what_to_do(cluster, stead, capsys):
     assert stead("smoke", "-i", cluster(False), "--plain") == ExitCode.CHECK_FAILED
-    assert capsys.readouterr().out.splitlines() == [
+    captured = capsys.readouterr()
+    assert "nothing" not in captured.err
+    assert captured.out.splitlines() == [
         "  ok    workers idle  3 idle",
         "  FAIL  share",
         "          expected: /share on node1",
