@@ -33,6 +33,8 @@ import subprocess
 from ansible.module_utils.basic import AnsibleModule
 
 SECONDS = 15
+USER: str | None = "nobody"
+GROUP: str | None = "nogroup"
 HINTS = {
     "Rewound": "its clock is ahead of this node's: compare `chronyc tracking` on both",
     "Expired": "its clock is behind this node's: compare `chronyc tracking` on both",
@@ -43,7 +45,7 @@ HINTS = {
 def munge(command: str, text: str) -> subprocess.CompletedProcess[str]:
     """Run munge or unmunge as an ordinary user, with `text` as its input."""
     return subprocess.run(
-        command.split(), input=text, capture_output=True, text=True, timeout=SECONDS, user="nobody", group="nogroup"
+        command.split(), input=text, capture_output=True, text=True, timeout=SECONDS, user=USER, group=GROUP
     )
 
 
