@@ -1,0 +1,108 @@
+"""What stands in the way of a run is said before anything is changed."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import platform
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+RunModule = Callable[..., Any]
+
+SUPPORTED = {"debian": ["12", "13"], "ubuntu": ["24.04"]}
+LINKS = [
+    {"ifname": "lo", "addr_info": [{"local": "127.0.0.1", "scope": "host"}, {"local": "::1", "scope": "host"}]},
+    {"ifname": "eth0", "addr_info": [{"local": "10.0.2.15", "scope": "global"}]},
+    {
+        "ifname": "eth1",
+        "addr_info": [{"local": "10.77.0.1", "scope": "global"}, {"local": "fe80::1", "scope": "link"}],
+    },
+    {"ifname": "eth2"},
+]
+INSTALLED = "installed munge\nconfig-files slurmd\nnot-installed nfs-common\ninstalled chrony"
+
+
+@pytest.fixture
+def machine_state(load_module: Callable[[str], types.ModuleType]) -> types.ModuleType:
+    return load_module("machine_state")
+
+
+@pytest.fixture
+def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A supported machine that has the addresses of LINKS and the packages of INSTALLED."""
+    for command, output in {"ip": json.dumps(LINKS), "dpkg-query": INSTALLED}.items():
+        (tmp_path / command).write_text(f"#!/bin/sh\ncat <<'END'\n{output}\nEND\n")
+        (tmp_path / command).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian", "VERSION_ID": "12"})
+
+
+@pytest.mark.parametrize(("distribution", "version"), [("debian", "12"), ("debian", "13"), ("ubuntu", "24.04")])
+def test_a_supported_release_is_no_problem(machine_state: types.ModuleType, distribution: str, version: str) -> None:
+    assert machine_state.release_problems({"ID": distribution, "VERSION_ID": version}, SUPPORTED) == []
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        {"ID": "debian", "VERSION_ID": "11", "PRETTY_NAME": "Debian GNU/Linux 11 (bullseye)"},
+        {"ID": "ubuntu", "VERSION_ID": "12", "PRETTY_NAME": "Ubuntu 12"},
+        {"ID": "debian", "PRETTY_NAME": "Debian GNU/Linux forky/sid"},
+        {"PRETTY_NAME": "Something"},
+    ],
+    ids=["older", "another's number", "no number", "nothing"],
+)
+def test_another_release_is_named_with_those_that_are_supported(
+    machine_state: types.ModuleType, release: dict[str, str]
+) -> None:
+    assert machine_state.release_problems(release, SUPPORTED) == [
+        f"{release['PRETTY_NAME']} is not supported; install debian 12 or 13, ubuntu 24.04"
+    ]
+
+
+@pytest.mark.parametrize("address", ["10.0.2.15", "10.77.0.1"])
+def test_an_address_of_the_machine_is_no_problem(machine_state: types.ModuleType, address: str) -> None:
+    assert machine_state.address_problems(address, LINKS) == []
+
+
+@pytest.mark.parametrize("address", ["10.77.0.2", "127.0.0.1", "fe80::1"])
+def test_an_address_that_others_cannot_reach_is_named_with_those_it_has(
+    machine_state: types.ModuleType, address: str
+) -> None:
+    assert machine_state.address_problems(address, LINKS) == [
+        f"os_address: {address} is declared, but this machine has 10.0.2.15, 10.77.0.1; correct one of them"
+    ]
+
+
+def test_a_machine_without_addresses_is_said_to_have_none(machine_state: types.ModuleType) -> None:
+    assert "this machine has no address;" in machine_state.address_problems("10.77.0.1", LINKS[:1])[0]
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunModule) -> None:
+    done = run_module("machine_state", releases=SUPPORTED, address="10.77.0.1")
+
+    assert (done.changed, done.result["problems"]) == (False, [])
+    assert done.result["ansible_facts"] == {"packages": ["chrony", "munge"]}
+
+
+@pytest.mark.usefixtures("machine")
+def test_all_problems_are_said_at_once(run_module: RunModule) -> None:
+    done = run_module(
+        "machine_state",
+        releases={"debian": ["13"]},
+        address="192.0.2.1",
+        groups=[{"name": "chemistry", "gid": 0}],
+        users=[{"name": "root", "uid": 2001, "group": "chemistry"}],
+    )
+
+    assert [problem.partition(" ")[0] for problem in done.result["problems"]] == [
+        "this",
+        "os_address:",
+        "accounts_groups:",
+        "accounts_users:",
+    ]

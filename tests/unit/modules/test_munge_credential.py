@@ -1,0 +1,96 @@
+"""A credential that cannot be read is explained with the node that signed it."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+RunModule = Callable[..., Any]
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("unmunge: Error: Rewound credential", "its clock is ahead"),
+        ("unmunge: Error: Expired credential", "its clock is behind"),
+        ("unmunge: Error: Invalid credential", "the keys differ"),
+        ("unmunge: Error: Replayed credential", "journalctl -u munge"),
+    ],
+)
+def test_the_reason_comes_with_what_to_do(load_module: Callable[[str], types.ModuleType], said: str, hint: str) -> None:
+    problem = load_module("munge_credential").problem("node1", said)
+
+    assert problem.startswith(f"the credential that node1 signed cannot be read here ({said}): ")
+    assert hint in problem
+
+
+@pytest.fixture
+def commands(
+    load_module: Callable[[str], types.ModuleType], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> pathlib.Path:
+    """A directory whose `munge` and `unmunge` the module takes for the real ones, and runs as this process's user."""
+    module = load_module("munge_credential")
+    real = module.munge
+
+    def here(command: str, text: str) -> Any:
+        return real(command.replace("/usr/bin", str(tmp_path)), text)
+
+    monkeypatch.setattr(module, "munge", here)
+    # Tests need not run as root.
+    monkeypatch.setattr(module, "USER", None)
+    monkeypatch.setattr(module, "GROUP", None)
+    monkeypatch.setattr(module, "SECONDS", 0.5)
+    script(tmp_path / "munge", "echo MUNGE:own:")
+    script(
+        tmp_path / "unmunge",
+        'read -r line; case $line in MUNGE:good:*) ;; *) echo "Error: Invalid credential" >&2; exit 8; esac',
+    )
+    return tmp_path
+
+
+def script(path: pathlib.Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.usefixtures("commands")
+def test_a_credential_of_this_node_is_returned(run_module: RunModule) -> None:
+    done = run_module("munge_credential", decode={"node1": "MUNGE:good:"})
+
+    assert (done.changed, done.result["credential"]) == (False, "MUNGE:own:")
+
+
+@pytest.mark.usefixtures("commands")
+def test_every_node_whose_credential_cannot_be_read_is_named(run_module: RunModule) -> None:
+    decode = {"node2": "MUNGE:bad:", "node1": "MUNGE:good:", "node4": "MUNGE:bad:"}
+
+    done = run_module("munge_credential", decode=decode)
+
+    assert done.failed
+    assert "node1" not in done.message
+    assert done.message.index("node2 signed") < done.message.index("node4 signed")
+
+
+def test_a_node_that_cannot_sign_says_why(run_module: RunModule, commands: pathlib.Path) -> None:
+    script(commands / "munge", "echo 'Error: Failed to access socket' >&2; exit 6")
+
+    done = run_module("munge_credential")
+
+    assert done.message == "this node cannot sign: Error: Failed to access socket; see `journalctl -u munge`"
+
+
+@pytest.mark.parametrize("state", ["hangs", "is missing"])
+def test_a_munge_that_does_not_answer_is_no_reason_to_wait(
+    run_module: RunModule, commands: pathlib.Path, state: str
+) -> None:
+    if state == "hangs":
+        script(commands / "munge", "exec sleep 60")
+    else:
+        os.remove(commands / "munge")
+
+    assert "munge does not answer" in run_module("munge_credential").message
