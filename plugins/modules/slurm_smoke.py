@@ -48,6 +48,12 @@ checks:
   elements: dict
   returned: always
   sample: [{name: srun, ok: true, expected: 3 distinct host names, seen: "node[1-2,4]", hint: ""}]
+lines:
+  description: The same, one line for each check.
+  type: list
+  elements: str
+  returned: always
+  sample: ["ok    srun: node[1-2,4]"]
 """
 
 import contextlib
@@ -520,7 +526,12 @@ def main() -> None:
             checks = run.checks()
     except EndedError as error:
         module.fail_json(msg=f"the smoke test was {error} before it had a result; its jobs and files are removed.")
-    module.exit_json(changed=False, ok=all(check.ok for check in checks), checks=[check._asdict() for check in checks])
+    module.exit_json(
+        changed=False,
+        ok=all(check.ok for check in checks),
+        checks=[check._asdict() for check in checks],
+        lines=[check.line() for check in checks],
+    )
 
 
 if __name__ == "__main__":

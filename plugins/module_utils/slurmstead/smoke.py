@@ -55,6 +55,16 @@ class Check(NamedTuple):
     seen: str
     hint: str
 
+    def line(self) -> str:
+        """The check as a person reads it.
+
+        >>> Check("nodes", True, "3 workers known and usable", "3 idle", "").line()
+        'ok    nodes: 3 idle'
+        """
+        if self.ok:
+            return f"ok    {self.name}: {self.seen}"
+        return f"FAIL  {self.name}: expected {self.expected}; seen {self.seen}; do: {self.hint}"
+
 
 @dataclass
 class Batch:
