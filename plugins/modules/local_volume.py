@@ -411,7 +411,8 @@ class Volume:
             options = ",".join(["remount", *self.wanted.options])
             self.run(["mount", "-o", options, self.wanted.path])
         if not mounted:
-            self.run(["udevadm", "settle", "--timeout=60", f"--exit-if-exists={self.wanted.device}"])
+            # systemd mounts a device when udev is done with it; if that takes longer, the start fails and says so.
+            disks.run(["udevadm", "settle", "--timeout=60"], TOOL_DEADLINE, self.inherit)
             self.run(["systemctl", "start", self.unit.name])
             mount = self.mount
             if mount is None or mount.number != self.number:
@@ -431,6 +432,9 @@ class Volume:
     def ensure_size(self) -> None:
         """Let the mounted file system fill the logical volume; both can grow while they are in use."""
         if self.mount is None or not self.volume:  # check mode
+            return
+        if self.check_mode and len(self.members) < len(self.disks):
+            self.act("grow the file system")
             return
         before = self.filesystem_size()
         if self.volume.size - before < SLACK:

@@ -1,0 +1,269 @@
+"""A disk of a running lab that is not blank is never written; a blank one becomes a volume, whatever interrupts that.
+
+Everything happens on the second NVMe disk of node1, which no role uses. Its content is compared on this computer, from
+outside the machine. Run: STEAD_LAB=NAME pytest tests/lab/test_disks.py
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests import disk_images
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STATE = pathlib.Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+LAB = STATE / "slurmstead/lab" / (os.environ.get("STEAD_LAB") or "default")
+
+NODE = "node1"
+USED = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_node1-nvme0"
+SPARE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_node1-nvme1"
+IMAGE = LAB / NODE / "node1-nvme1.raw"
+
+KINDS = "gpt gpt-backup dos ext4 xfs btrfs swap lvm md-1.2 luks zfs noise last-byte".split()
+
+MIB = 2**20
+DEADLINE = 300
+"""Seconds that a playbook or a command may take on emulated CPUs."""
+
+VOLUME = {"volume_group": "trial", "logical_volume": "trial", "path": "/mnt/trial", "mode": "0711"}
+
+WRITE = """
+import base64, json, os, sys
+with open(sys.argv[1], "r+b", buffering=0) as disk:
+    for offset, data in json.load(sys.stdin).items():
+        disk.seek(int(offset))
+        disk.write(base64.b64decode(data))
+    os.fsync(disk)
+"""
+
+KILL = """
+import os, pathlib, signal, sys, time
+end = time.monotonic() + 120
+while time.monotonic() < end:
+    for comm in pathlib.Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().strip() == sys.argv[1]:
+                tool = int(comm.parent.name)
+                module = int((comm.parent / "stat").read_text().rpartition(")")[2].split()[1])
+                os.kill(module, signal.SIGKILL)
+                os.kill(tool, signal.SIGKILL)
+                sys.exit()
+        except (OSError, IndexError):
+            pass
+sys.exit("it did not run")
+"""
+
+
+CLEAN = """
+units=/etc/systemd/system
+systemctl stop mnt-trial.mount
+umount --all-targets "$1"
+swapoff "$1"
+vgchange --activate n trial
+vgchange --activate n somebody
+rm -rf $units/mnt-trial.mount $units/local-fs.target.wants/mnt-trial.mount $units/dev-trial-trial.device.d /mnt/trial
+blkdiscard --force --zeroout "$1" || exit 1
+blockdev --rereadpt "$1" || exit 1
+systemctl daemon-reload
+udevadm settle --timeout=60
+"""
+
+
+def guest(*command: str, stdin: str = "", check: bool = True) -> str:
+    """Run a command as root on the node and return its output."""
+    ssh = ["ssh", "-F", str(LAB / "ssh_config"), NODE, "sudo", shlex.join(command)]
+    done = subprocess.run(ssh, input=stdin, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    assert done.returncode == 0 or not check, f"{command}: {done.stderr}"
+    return done.stdout
+
+
+def ansible(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run one of Ansible's commands against the lab."""
+    command = [str(pathlib.Path(sys.executable).with_name(tool)), "-i", "inventory/lab", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=DEADLINE)
+
+
+def check_machines(*names: str) -> subprocess.CompletedProcess[str]:
+    """Let site.yml's first look at the machines judge disks for scratch on the node."""
+    variables = json.dumps({"scratch_disks": names})
+    return ansible("ansible-playbook", "playbooks/check-machines.yml", "--limit", NODE, "-e", variables)
+
+
+def local_volume(*disks: str, **arguments: str) -> dict[str, Any]:
+    """Run the module for the trial volume and return its result."""
+    given = json.dumps({**VOLUME, "disks": disks, **arguments})
+    done = ansible("ansible", NODE, "--become", "-m", "local_volume", "-a", given)
+    _, _, answer = done.stdout.partition("=>")
+    try:
+        result: dict[str, Any] = json.loads(answer)
+    except ValueError:
+        pytest.fail(f"local_volume ended without a result: {done.stdout}{done.stderr}")
+    return result
+
+
+def write(pieces: Mapping[int, bytes]) -> None:
+    """Write bytes to the spare disk."""
+    text = json.dumps({offset: base64.b64encode(data).decode() for offset, data in pieces.items()})
+    guest("python3", "-c", WRITE, SPARE, stdin=text)
+    guest("udevadm", "settle", "--timeout=60")
+
+
+def content() -> str:
+    """Return a checksum of the whole spare disk, as this computer sees it; holes count as the zeros they are."""
+    guest("sync")
+    guest("blockdev", "--flushbufs", SPARE)
+    digest = hashlib.sha256()
+    with IMAGE.open("rb") as image:
+        digest.update(str(os.fstat(image.fileno()).st_size).encode())
+        offset = 0
+        while True:
+            try:
+                offset = os.lseek(image.fileno(), offset, os.SEEK_DATA) // MIB * MIB
+            except OSError:  # ENXIO: no data beyond
+                return digest.hexdigest()
+            block = os.pread(image.fileno(), MIB, offset)
+            if block.count(0) != len(block):
+                digest.update(str(offset).encode() + block)
+            offset += MIB
+
+
+def clean() -> None:
+    """Make the spare disk blank, whatever a test left on it."""
+    guest("sh", "-c", CLEAN, "sh", SPARE)
+
+
+@pytest.fixture
+def spare() -> Iterator[int]:
+    """A blank spare disk; yields its size in bytes."""
+    clean()
+    yield int(guest("blockdev", "--getsize64", SPARE))
+    clean()
+
+
+@pytest.fixture
+def halves(spare: int) -> tuple[str, str]:
+    """The spare disk as two partitions of half its size, which stand for two disks; returns their names."""
+    sectors = spare // 512
+    entry = "<B3sB3sII"
+    first = struct.pack(entry, 0, b"", 0x83, b"", 2048, sectors // 2 - 2048)
+    second = struct.pack(entry, 0, b"", 0x83, b"", sectors // 2, sectors // 2)
+    write({446: first + second, 510: b"\x55\xaa"})
+    guest("blockdev", "--rereadpt", SPARE)
+    guest("udevadm", "settle", "--timeout=60")
+    return f"{SPARE}-part1", f"{SPARE}-part2"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["gpt", "gpt-backup", "dos", "ext4", "xfs", "btrfs", "swap", "lvm", "md-1.2", "luks", "zfs", "noise", "last-byte"],
+)
+def test_a_disk_that_is_not_blank_is_refused_and_left_as_it_is(spare: int, kind: str) -> None:
+    make, expected = disk_images.KINDS[kind]
+    write(make(spare))
+    before = content()
+
+    done = check_machines(USED, SPARE)
+
+    assert done.returncode != 0, done.stdout
+    said = " ".join(done.stdout.split())
+    assert SPARE in said
+    assert "serial node1-nvme1" in said
+    assert expected in said
+    assert content() == before
+
+
+def test_a_blank_disk_is_allowed_and_left_as_it_is(spare: int) -> None:
+    before = content()
+    result = local_volume(SPARE, state="probe")
+    assert result["problems"] == []
+    assert not result["changed"]
+    assert content() == before
+
+
+def test_a_mounted_disk_is_refused(spare: int) -> None:
+    guest("mkfs.ext4", "-q", SPARE)
+    guest("mkdir", "-p", "/mnt/trial")
+    guest("mount", SPARE, "/mnt/trial")
+    (problem,) = local_volume(SPARE, path="/mnt/other")["problems"]
+    assert "mounted at /mnt/trial" in problem
+    assert "in use (opened exclusively)" in problem
+
+
+def test_active_swap_is_refused(spare: int) -> None:
+    guest("mkswap", SPARE)
+    guest("swapon", SPARE)
+    (problem,) = local_volume(SPARE)["problems"]
+    assert "in use as swap space" in problem
+
+
+def test_a_disk_of_another_volume_group_is_refused(spare: int) -> None:
+    guest("vgcreate", "somebody", SPARE)
+    guest("lvcreate", "--extents", "100%FREE", "--name", "data", "somebody")
+    (problem,) = local_volume(SPARE)["problems"]
+    assert "it belongs to the volume group somebody" in problem
+    assert "held by somebody-data" in problem
+
+
+def test_a_volume_group_of_somebody_else_is_refused(spare: int) -> None:
+    guest("vgcreate", "trial", SPARE)
+    (problem,) = local_volume(SPARE)["problems"]
+    assert "or one that Slurmstead made (tag slurmstead), found one of somebody else" in problem
+
+
+def test_a_kernel_name_is_refused_with_the_names_that_stay(spare: int) -> None:
+    kernel_name = guest("readlink", "--canonicalize", SPARE).strip()
+    (problem,) = local_volume(kernel_name)["problems"]
+    assert problem.startswith(f"{kernel_name}: expected a name that stays with the disk")
+    assert SPARE in problem
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+def test_a_volume_is_made_once_and_grows(halves: tuple[str, str], filesystem: str) -> None:
+    one, two = halves
+    made = local_volume(one, filesystem=filesystem)
+    assert made["changed"], made
+    guest("dd", "if=/dev/urandom", "of=/mnt/trial/file", "bs=1M", "count=8", "status=none")
+    checksum = guest("sha256sum", "/mnt/trial/file")
+    size = int(guest("findmnt", "--bytes", "--noheadings", "--output", "SIZE", "/mnt/trial"))
+    assert local_volume(one, filesystem=filesystem)["actions"] == []
+
+    grown = local_volume(one, two, filesystem=filesystem)
+
+    assert grown["changed"], grown
+    assert int(guest("findmnt", "--bytes", "--noheadings", "--output", "SIZE", "/mnt/trial")) > 1.8 * size
+    assert guest("sha256sum", "/mnt/trial/file") == checksum
+    assert local_volume(one, two, filesystem=filesystem)["actions"] == []
+    (problem,) = local_volume(one, filesystem=filesystem)["problems"]
+    assert "declare that disk again" in problem
+    other = {"ext4": "xfs", "xfs": "ext4"}[filesystem]
+    (problem,) = local_volume(one, two, filesystem=other)["problems"]
+    assert f"expected the file system {other}, found {filesystem}" in problem
+    assert guest("sha256sum", "/mnt/trial/file") == checksum
+
+
+@pytest.mark.parametrize("tool", ["pvcreate", "vgcreate", "lvcreate", "mkfs.ext4", "lvchange", "systemctl"])
+def test_a_run_that_was_killed_is_completed_by_the_next(halves: tuple[str, str], tool: str) -> None:
+    ssh = ["ssh", "-F", str(LAB / "ssh_config"), NODE, "sudo", shlex.join(["python3", "-c", KILL, tool])]
+    with subprocess.Popen(ssh, stderr=subprocess.PIPE, text=True) as killer:
+        given = json.dumps({**VOLUME, "disks": halves})
+        killed = ansible("ansible", NODE, "--become", "-m", "local_volume", "-a", given)
+        assert killer.wait(DEADLINE) == 0, killer.stderr and killer.stderr.read()
+    assert killed.returncode != 0, killed.stdout
+
+    assert local_volume(*halves)["problems"] == []
+    assert local_volume(*halves)["actions"] == []
+    guest("touch", "/mnt/trial/file")
+    guest("umount", "/mnt/trial")
+    guest("e2fsck", "-f", "-n", "/dev/trial/trial")
