@@ -40,13 +40,21 @@ def remembered_hardware(inventory: str, names: Iterable[str]) -> dict[str, Any]:
     return {name: yaml.safe_load(file.read_text()) for name, file in files.items() if file.exists()}
 
 
-def problem_lines(problems: Mapping[str, Iterable[str]]) -> str:
-    """Return the problems of all nodes, a line each.
+def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], results: Iterable[str]) -> list[str]:
+    """Return a line for each problem that the nodes found, with the name of the node.
 
-    >>> problem_lines({"node1": ["the disk is not blank"], "node2": []})
-    'node1: the disk is not blank'
+    `results` are the names under which the results were registered; a node that has none of a name was not asked.
+
+    >>> problem_lines(["node1", "node2"], {"node1": {"disks": {"problems": ["not blank"]}}, "node2": {}}, ["disks"])
+    ['node1: not blank']
     """
-    return "\n".join(f"{name}: {problem}" for name, lines in sorted(problems.items()) for problem in lines)
+    registered = list(results)
+    return [
+        f"{name}: {problem}"
+        for name in names
+        for result in registered
+        for problem in hostvars[name].get(result, {}).get("problems", [])
+    ]
 
 
 def role_packages(roles: Iterable[str]) -> list[str]:

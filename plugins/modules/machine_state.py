@@ -21,11 +21,6 @@ options:
   address: {type: str, required: true, description: Address that the machine is said to have.}
   groups: {type: list, elements: dict, default: [], description: 'Groups that are wanted, see M(local_accounts).'}
   users: {type: list, elements: dict, default: [], description: 'Users that are wanted, see M(local_accounts).'}
-  volumes:
-    description: 'Volumes that are wanted, each with the arguments of M(local_volume).'
-    type: list
-    elements: dict
-    default: []
 author: [Slurmstead]
 """
 
@@ -51,7 +46,7 @@ import platform
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.slurmstead import accounts, disks
+from ansible.module_utils.slurmstead import accounts
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -82,7 +77,6 @@ def main() -> None:
             "address": {"type": "str", "required": True},
             "groups": {"type": "list", "elements": "dict", "default": []},
             "users": {"type": "list", "elements": "dict", "default": []},
-            "volumes": {"type": "list", "elements": "dict", "default": []},
         },
         supports_check_mode=True,
     )
@@ -94,7 +88,6 @@ def main() -> None:
         *release_problems(platform.freedesktop_os_release(), module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),
         *accounts.conflicts(groups, users, accounts.known()),
-        *(problem for volume in module.params["volumes"] for problem in disks.volume_problems(**volume)),
     ]
     packages = sorted(package for state, package in states if state == "installed")
     module.exit_json(changed=False, problems=problems, ansible_facts={"packages": packages})
