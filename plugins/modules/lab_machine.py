@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: lab_machine
 short_description: Run one virtual machine of the lab
 description:
-  - Starts a QEMU machine from a built image and waits until it can be logged in to, or ends it and removes what it left.
+  - Starts a QEMU machine from a built image and waits until it can be logged in to, or ends it and removes its files.
   - A machine that runs is left alone; one whose host crashed starts again from its own disks.
   - Everything that belongs to a lab stands in one directory. Nothing listens beyond loopback.
 attributes:
@@ -24,8 +24,12 @@ options:
   image: {type: path, description: Directory of the image; it holds disk, kernel and initrd.}
   memory: {type: int, default: 1024, description: Memory in MiB.}
   cpus: {type: int, default: 2, description: Number of virtual CPUs.}
-  disks: {type: list, elements: dict, default: [], description: Extra blank disks with C(serial), C(size) in GiB and C(bus).}
-  timeout: {type: int, default: 300, description: Seconds after which a machine that cannot be logged in to is a failure.}
+  disks:
+    description: Extra blank disks with C(serial), C(size) in GiB and C(bus).
+    type: list
+    elements: dict
+    default: []
+  timeout: {type: int, default: 300, description: Seconds that a machine has until it can be logged in to.}
 author: [Slurmstead]
 """
 
@@ -57,6 +61,7 @@ import time
 from collections.abc import Iterator
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.slurmstead import lab
 
 PROBE_SECONDS = 10
@@ -108,21 +113,33 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def kvm_boots(image: str, machine: str, cpus: str) -> bool:
+def kvm_boots(image: str, machine: str, cpus: str, device: str = "/dev/kvm", seconds: float = PROBE_SECONDS) -> bool:
     """Say whether KVM takes this image's kernel to its first process in time.
 
     The device alone proves nothing: nested hypervisors exist that run a stock kernel a hundred times slower than TCG.
     """
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if not os.access(device, os.R_OK | os.W_OK):
         return False
-    command = [machine, "-machine", "q35", "-accel", "kvm", "-cpu", cpus, "-m", "512M", "-nodefaults", "-no-user-config"]
+    command = [
+        machine,
+        "-machine",
+        "q35",
+        "-accel",
+        "kvm",
+        "-cpu",
+        cpus,
+        "-m",
+        "512M",
+        "-nodefaults",
+        "-no-user-config",
+    ]
     command += ["-display", "none", "-no-reboot", "-kernel", f"{image}/kernel", "-initrd", f"{image}/initrd"]
     command += ["-append", "console=ttyS0 panic=-1", "-serial", "stdio"]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
     seen = b""
-    deadline = time.monotonic() + PROBE_SECONDS
+    deadline = time.monotonic() + seconds
     try:
         while process.poll() is None and time.monotonic() < deadline:
             seen += process.stdout.read() or b""
@@ -167,7 +184,7 @@ def start_switch(directory: pathlib.Path) -> int:
 
 
 def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
-    """Create keys, disks and first-boot files of a machine that has none yet; disks come last, as the sign that all is there."""
+    """Create keys, disks and first-boot files of a machine that has none yet; the root disk last, as a sign."""
     with locked(home.parent / "key.lock"):
         key = home.parent / "key"
         if not key.exists():
@@ -209,7 +226,9 @@ def wait_for_login(home: pathlib.Path, name: str, timeout: float) -> None:
         if process_of(home / "pid") is None:
             raise MachineError(f"{name} ended while it booted; the end of its console:\n{console_tail(home)}")
         time.sleep(1)
-    raise MachineError(f"{name} cannot be logged in to after {timeout:.0f} s; the end of its console:\n{console_tail(home)}")
+    raise MachineError(
+        f"{name} cannot be logged in to after {timeout:.0f} s; the end of its console:\n{console_tail(home)}"
+    )
 
 
 def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) -> None:
@@ -239,11 +258,12 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
     if pid is None:
         make_files(home, machine, given["image"])
         port = free_port()
-        run(*lab.qemu_command(machine, str(home), given["image"], chosen, port), cwd=home)
+        # First what later calls need to know of it: else an interrupted one leaves a machine that nobody can reach.
         port_file.write_text(str(port))
         switch_seen.write_text(switch)
         (home / "ssh_config").write_text(lab.ssh_config(machine, str(home), str(directory / "key"), port))
         (directory / "ssh_config").write_text(f"Include {directory}/*/ssh_config\n")
+        run(*lab.qemu_command(machine, str(home), given["image"], chosen, port), cwd=home)
     wait_for_login(home, machine.name, given["timeout"])
     module.exit_json(changed=pid is None, accelerator=chosen, port=int(port_file.read_text()))
 
