@@ -78,14 +78,11 @@ class Demo:
             peak.sample(self.name)
             highest = max(highest, peak.bytes)
             memory = f"peak memory {peak.bytes / 2**30:.2f} GiB"
-            console.print(
-                f"  [green]done[/green] in {duration(time.monotonic() - began)}: {outcome}; {memory}", highlight=False
-            )
-        total = duration(time.monotonic() - started)
-        console.print(
-            f"\n[bold]The cluster works.[/bold] {total}, peak memory {highest / 2**30:.2f} GiB", highlight=False
-        )
-        console.print(self._farewell(), highlight=False, markup=False)
+            took = duration(time.monotonic() - began)
+            console.print(f"  [green]done[/green] in {took}: {outcome}; {memory}", highlight=False, soft_wrap=True)
+        total = f"{duration(time.monotonic() - started)}, peak memory {highest / 2**30:.2f} GiB"
+        console.print(f"\n[bold]The cluster works.[/bold] {total}", highlight=False)
+        console.print(self._farewell(), highlight=False, markup=False, soft_wrap=True)
 
     def _packages(self, console: Console, _peak: Peak) -> str:
         installed = host.ensure_packages(console)
@@ -132,10 +129,9 @@ class Demo:
 
     def _farewell(self) -> str:
         name, of_lab = ("", "") if self.name == "default" else (f" --name {self.name}", f"STEAD_LAB={self.name} ")
-        config = lab_directory(self.name) / "ssh_config"
         return f"""
 What next:
-  log in            ssh -F {config} -l {USER} {HEAD}
+  log in            scripts/stead lab ssh{name} --user {USER} {HEAD}
   submit a job      sbatch --nodes=3 --wrap 'srun hostname'    (there; its output is in slurm-JOBID.out)
   be its admin      scripts/stead lab ssh{name} {HEAD}
   change something  edit inventory/lab, then {of_lab}scripts/stead up -i inventory/lab

@@ -10,7 +10,7 @@ from rich.console import Console
 from slurmstead import demo, host, lab, playbook, smoke
 from slurmstead.errors import CheckFailed, TaskError
 from slurmstead.events import Ended, HostEnded, Status, Task
-from slurmstead.paths import LAB_INVENTORY, lab_directory
+from slurmstead.paths import LAB_INVENTORY
 
 GOOD = smoke.Report((smoke.Check("workers idle", True, "3 idle", "3 idle", ""),))
 BAD = smoke.Report((smoke.Check("workers idle", False, "3 idle", "2 idle", "sinfo -R"),))
@@ -67,7 +67,7 @@ def test_the_end_says_what_to_type_next(stage):
     console, _ = stage
     demo.Demo("mine", {}, plain=True).run(console)
     said = console.file.getvalue()
-    assert f"ssh -F {lab_directory('mine')}/ssh_config -l alice node3" in said
+    assert "scripts/stead lab ssh --name mine --user alice node3" in said
     assert "scripts/stead lab down --name mine" in said
     assert "STEAD_LAB=mine scripts/stead up -i inventory/lab" in said
 
