@@ -13,6 +13,7 @@ from rich.table import Table
 
 from slurmstead import host, playbook, processes
 from slurmstead.errors import MachineError, UsageError
+from slurmstead.outcome import Result
 from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS
 from slurmstead.progress import Progress
 
@@ -53,18 +54,18 @@ def variables(*, image: str | None, release: str | None) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def up(console: Console, extra_vars: Mapping[str, str]) -> playbook.Result:
+def up(console: Console, extra_vars: Mapping[str, str]) -> Result:
     """Start the machines that do not run; installs what this computer lacks for it."""
     host.ensure_packages(console)
     return _play(console, "create-lab.yml", extra_vars)
 
 
-def down(console: Console) -> playbook.Result:
+def down(console: Console) -> Result:
     """End the machines and remove their files."""
     return _play(console, "destroy-lab.yml", {})
 
 
-def _play(console: Console, name: str, extra_vars: Mapping[str, str]) -> playbook.Result:
+def _play(console: Console, name: str, extra_vars: Mapping[str, str]) -> Result:
     with Progress(console, name) as progress:
         result = playbook.run(PLAYBOOKS / name, LAB_INVENTORY, extra_vars=extra_vars, plain=True, observer=progress)
     if result.error:

@@ -23,7 +23,7 @@ from slurmstead.events import (
     Task,
     TaskStarted,
 )
-from slurmstead.playbook import Result
+from slurmstead.outcome import Result
 
 HEARTBEAT_SECONDS = 30
 """Where no live line can be drawn, a task that takes longer says so this often."""

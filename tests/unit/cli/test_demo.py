@@ -10,6 +10,7 @@ from rich.console import Console
 from slurmstead import demo, host, lab, playbook, smoke
 from slurmstead.errors import CheckFailed, TaskError
 from slurmstead.events import Ended, HostEnded, Status, Task
+from slurmstead.outcome import Result
 from slurmstead.paths import LAB_INVENTORY
 
 GOOD = smoke.Report((smoke.Check("workers idle", True, "3 idle", "3 idle", ""),))
@@ -21,10 +22,10 @@ def stage(project, monkeypatch):
     """Return the console and the notes of playbooks and jobs; what the stage does can be changed by the tests."""
     notes: list[tuple[object, ...]] = []
 
-    def run(path: pathlib.Path, inventory: pathlib.Path, *, extra_vars, plain, observer) -> playbook.Result:
+    def run(path: pathlib.Path, inventory: pathlib.Path, *, extra_vars, plain, observer) -> Result:
         notes.append((path.name, inventory, dict(extra_vars), plain))
         observer.tick()
-        result = playbook.Result(path.name)
+        result = Result(path.name)
         result.add(HostEnded(Task("1", "Do it"), "node3", Status.CHANGED))
         failed = {"node3": 1} if (project.path / "fail").exists() and path.name == "site.yml" else {}
         result.add(Ended({"node3": 7}, failed, {}))

@@ -9,6 +9,7 @@ import pytest
 
 from slurmstead import events, playbook, processes
 from slurmstead.errors import ExitCode
+from slurmstead.outcome import HostSummary
 from slurmstead.paths import ROOT
 
 CANARY = "c4n4ry-5ecret"
@@ -48,7 +49,7 @@ def test_a_secret_of_a_task_with_no_log_appears_nowhere(project, stead, capsys, 
 def test_the_callers_environment_is_passed_on_only_where_ansible_needs_it(project, stead, monkeypatch):
     monkeypatch.setenv("CLOUD_TOKEN", CANARY)
     monkeypatch.setenv("STEAD_LAB", "rehearsal")
-    project.playbook(f"- ansible.builtin.shell: {{cmd: env > {project.path}/environment}}")
+    project.playbook(f"- ansible.builtin.command: sh -c 'env > {project.path}/environment'")
     assert stead("up", "-i", project.inventory("here"), "--plain") == ExitCode.OK
     passed_on = (project.path / "environment").read_text()
     assert CANARY not in passed_on
@@ -102,7 +103,7 @@ def test_a_module_of_this_repository_runs_under_the_accelerator(project):
 """)
     result = playbook.run(book, project.inventory("here"))
     assert result.error is None
-    assert result.hosts["here"] == playbook.HostSummary(ran=1)
+    assert result.hosts["here"] == HostSummary(ran=1)
     assert result.results_of("lab_machine")[0]["changed"] is False
 
 

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 from rich.console import Console
 
-from slurmstead import events, playbook, progress
+from slurmstead import events, outcome, progress
 from slurmstead.events import Ended, FileChanged, HostEnded, HostStarted, PlayStarted, Said, Status, Task, TaskStarted
 
 WRITE = Task("1", "slurm : configure | Write slurm.conf")
@@ -128,7 +128,7 @@ def test_what_a_diff_shows_is_printed_with_its_host():
 
 
 def test_the_summary_says_what_changed_where_and_how_many_tasks_ran():
-    result = playbook.Result("site.yml", seconds=192.5)
+    result = outcome.Result("site.yml", seconds=192.5)
     for event in (
         HostEnded(WRITE, "node1", Status.CHANGED),
         HostEnded(START, "node1", Status.CHANGED),
@@ -259,13 +259,13 @@ def test_a_task_that_validates_is_told_from_one_that_works(task, validates):
     ],
 )
 def test_a_failed_task_outweighs_a_host_that_is_off(failed, unreachable, returned, code):
-    result = playbook.Result("site.yml", returned=returned)
+    result = outcome.Result("site.yml", returned=returned)
     result.add(Ended({"a": 1, "b": 1}, {"a": failed} if failed else {}, {"b": 1} if unreachable else {}))
     assert result.exit_code == code
 
 
 def test_a_rescued_failure_is_none():
-    result = playbook.Result("site.yml", returned=0)
+    result = outcome.Result("site.yml", returned=0)
     result.add(HostEnded(Task("1", "t", path=pathlib.PurePath("validate.yml")), "a", Status.FAILED, "m"))
     result.add(Ended({"a": 2}, {}, {}))
     assert result.error is None

@@ -1,0 +1,88 @@
+"""How a run went: from the events of a playbook to an exit code."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from slurmstead import events
+from slurmstead.errors import ExitCode, InventoryError, SteadError, TaskError, UnreachableError, UsageError
+
+
+@dataclasses.dataclass
+class HostSummary:
+    """What a run did on a host; `changed` are the names of the tasks that changed something, in their order."""
+
+    ran: int = 0
+    changed: list[str] = dataclasses.field(default_factory=list)
+    failed: int = 0
+    unreachable: bool = False
+
+
+@dataclasses.dataclass
+class Result:
+    """How a run went; `words` is what Ansible said outside of tasks, `seconds` its duration."""
+
+    playbook: str
+    hosts: dict[str, HostSummary] = dataclasses.field(default_factory=dict)
+    ended: list[events.HostEnded] = dataclasses.field(default_factory=list)
+    began: bool = False
+    returned: int = 0
+    words: list[str] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, event: events.Event) -> None:
+        """Take note of an event."""
+        match event:
+            case events.HostEnded(host=host, status=status):
+                self.ended.append(event)
+                if status is events.Status.CHANGED:
+                    self.hosts.setdefault(host, HostSummary()).changed.append(event.task.name)
+            case events.Ended(ok=ok, failed=failed, unreachable=unreachable):
+                self.began = True
+                for host in {*ok, *failed, *unreachable}:
+                    summary = self.hosts.setdefault(host, HostSummary())
+                    summary.failed, summary.unreachable = failed.get(host, 0), host in unreachable
+                    summary.ran = ok.get(host, 0) + summary.failed
+            case events.Said(text=text) if text.strip():
+                self.words.append(text.strip())
+
+    def results_of(self, action: str) -> list[Mapping[str, Any]]:
+        """Return what the module `action` returned, wherever it ran."""
+        return [end.result for end in self.ended if end.task.action.rpartition(".")[2] == action and end.result]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What Ansible warned of, each once."""
+        return list(dict.fromkeys(line for line in self.words if line.startswith("[WARNING]")))
+
+    @property
+    def error(self) -> SteadError | None:
+        """Why the run was not good; a failed task outweighs a host that did not answer."""
+        failed = [host for host, summary in self.hosts.items() if summary.failed]
+        unreachable = [host for host, summary in self.hosts.items() if summary.unreachable]
+        if not self.began and self.returned:
+            return UsageError(f"{self.playbook} could not begin:\n" + "\n".join(self.words))
+        if any(end.task.is_validation and end.host in failed for end in self._failures()):
+            return InventoryError(f"the inventory was refused before {self.playbook} changed anything")
+        if failed:
+            return TaskError(f"{self.playbook} failed on {_names(failed)}")
+        if unreachable:
+            hint = "Is the machine on, and does `ssh` reach it? The same command carries on when it is back."
+            return UnreachableError(f"{_names(unreachable)} could not be reached; the other hosts were completed", hint)
+        if self.returned:
+            return TaskError(
+                f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
+            )
+        return None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The outcome as the command's exit code."""
+        return self.error.exit_code if self.error else ExitCode.OK
+
+    def _failures(self) -> Iterator[events.HostEnded]:
+        return (end for end in self.ended if end.status is events.Status.FAILED)
+
+
+def _names(hosts: list[str]) -> str:
+    return ", ".join(sorted(hosts))
