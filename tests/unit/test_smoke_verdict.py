@@ -167,7 +167,7 @@ CAUSES: list[tuple[str, Spoil, str, str]] = [
     (
         "scratch",
         part("n2", "scratch", error="Read-only file system"),
-        "n2: cannot write to /scratch/7: Read-only",
+        "n2: cannot write to /scratch/7 (ext4",
         "on n2",
     ),
     ("scratch", part("n2", "scratch", given=""), "n2: $SCRATCH is not set in a job", "TaskProlog"),

@@ -330,16 +330,12 @@ def check_scratch(found: Findings) -> Check:
         where = f"{seen.get('given') or found.scratch} ({seen.get('type', '?')} on {seen.get('source', '?')})"
         if REMOTE.fullmatch(str(seen.get("type", ""))) or seen.get("shared"):
             return Problem(f"{where} is not local to the node", f"on {{node}}: `findmnt {found.scratch}`")
+        if not seen.get("given"):
+            hint = f"on {{node}}: `findmnt {found.scratch}`, `df {found.scratch}`; TaskProlog in slurm.conf"
+            return Problem("$SCRATCH is not set in a job", hint)
         if "error" in seen:
-            what = seen.get("given") or found.scratch
-            return Problem(
-                f"cannot write to {what}: {seen['error']}",
-                f"on {{node}}: `ls -ld {found.scratch}`, `df {found.scratch}`",
-            )
-        if not seen["given"]:
-            return Problem(
-                "$SCRATCH is not set in a job", "TaskProlog in slurm.conf; on {node}: `journalctl -u slurmd`"
-            )
+            hint = f"on {{node}}: `ls -ld {found.scratch}`, `df {found.scratch}`"
+            return Problem(f"cannot write to {where}: {seen['error']}", hint)
         if not seen["inside"]:
             return Problem(f"$SCRATCH is {where}, not below {found.scratch}", "TaskProlog in slurm.conf")
         return None

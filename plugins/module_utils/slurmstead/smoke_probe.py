@@ -94,16 +94,18 @@ def scratch():
     given = os.environ.get("SCRATCH", "")
     directory = given or SCRATCH
     seen = {"given": given[:120], "inside": os.path.realpath(directory).startswith(os.path.realpath(SCRATCH) + "/")}
-    os.stat(directory)
-    seen.update(mounted(directory))
     path = os.path.join(directory, ".slurmstead-" + NONCE)
     try:
+        # An automount becomes the real one by being looked at.
+        os.stat(directory)
         write(path, NODE)
-    except FileExistsError:
-        seen["shared"] = True
-    else:
         # It stays until all parts are done, so that another node that has the same directory meets it.
         cleanup.append(path)
+    except FileExistsError:
+        seen["shared"] = True
+    except OSError as error:
+        seen["error"] = error.strerror
+    seen.update(mounted(directory))
     return seen
 
 
