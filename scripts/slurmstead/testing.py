@@ -9,11 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead import host, lab, processes
+from slurmstead import host, lab, playbook, processes
 from slurmstead.errors import CheckFailed
 from slurmstead.paths import ROOT, lab_directory
 from slurmstead.progress import count, duration
@@ -120,25 +121,27 @@ def _run_scenarios(console: Console) -> list[Outcome]:
     try:
         for name in names:
             console.print(Text(f"molecule {name}", style="bold"))
+            # The first one shows that nothing needs the accelerator.
+            settings = {} if name == FIRST_SCENARIO else playbook.accelerator()
             # The lab outlives a scenario, also one that failed: the next finds it, and it is ended below.
-            outcomes.append(
-                _stream(f"molecule {name}", ["molecule", "test", "--scenario-name", name, "--destroy=never"])
-            )
+            command = ["molecule", "test", "--scenario-name", name, "--destroy=never"]
+            outcomes.append(_stream(f"molecule {name}", command, settings))
             _print_outcome(console, outcomes[-1])
     finally:
-        _stream("molecule destroy", ["molecule", "destroy", "--scenario-name", FIRST_SCENARIO])
+        _stream("molecule destroy", ["molecule", "destroy", "--scenario-name", FIRST_SCENARIO], {})
         if lab_directory(chosen).exists():
             lab.down(console)
     return outcomes
 
 
-def _stream(name: str, command: list[str]) -> Outcome:
+def _stream(name: str, command: list[str], settings: Mapping[str, str]) -> Outcome:
     started = time.monotonic()
     lines = []
     with (
         subprocess.Popen(
             command,
             cwd=ROOT,
+            env={**os.environ, **settings},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
