@@ -164,6 +164,8 @@ class Run:
         self.steps: list[Step] = []
         self.directory = ""
         self.lost = False
+        self.now: dict[str, smoke_slurm.Node] = {}
+        """The nodes when a step last left one silent."""
         self.others: dict[str, dict[str, str]] = {}
         self.waiting_for: dict[str, str] = {}
         """Job name → why squeue says that it waits."""
@@ -352,7 +354,9 @@ class Run:
         states = {job.name: job.state for job in self.queue()}
         for step in steps:
             smoke_probe.merge(found.answers, smoke_probe.read_answers(step.read(step.out), found.nonce))
-        self.others = self.jobs_of_others(smoke_probe.silent(found.answers, "host", found.workers))
+        silent = [node for step in steps for node in smoke_probe.silent(found.answers, "host", step.nodes)]
+        if silent:
+            self.now, self.others = self.look(), self.jobs_of_others(silent)
         for step in steps:
             said = step.read(step.err)
             if step.kind == "memory" and ("Out Of Memory" in said or states.get(step.name) == "OUT_OF_MEMORY"):
@@ -366,8 +370,12 @@ class Run:
             # A job that waits for a node which just failed another one says less than that failure.
             if node in self.found.untested and node not in self.others:
                 return self.found.untested[node]
+            sick = smoke.node_problem(self.now.get(node), self.found.user)
+            if sick:
+                return sick
             seconds = time.monotonic() - step.launched
-            return smoke.busy(self.waiting_for.get(step.name, ""), self.others.get(node, {}), seconds)
+            reason, jobs = self.waiting_for.get(step.name, ""), self.others.get(node, {})
+            return smoke.waited(self.now.get(node), reason, jobs, seconds)
         error = smoke_slurm.complaint(said, node)
         if step.stopped == "ran" and not error:
             error = f"no answer within {self.run_limit:.0f} s of the start of the job"
@@ -375,8 +383,6 @@ class Run:
 
     def jobs_of_others(self, nodes: list[str]) -> dict[str, dict[str, str]]:
         """Node → number → owner of the jobs that hold something of it, as far as this user may see them."""
-        if not nodes:
-            return {}
         states, form = "--states=RUNNING,COMPLETING,SUSPENDED", f"--format={smoke_slurm.QUEUE_FORMAT}"
         text = self.slurm("squeue", "--noheader", states, f"--nodelist={compress(nodes)}", form)
         others: dict[str, dict[str, str]] = {}
@@ -406,9 +412,13 @@ class Run:
             if all(len(step.nodes) == 1 for step in steps):
                 return
             width = GROUPS
-            now = self.look()
-            free = [name for name in usable if name in now and (now[name].idle_cpus or name not in self.others)]
-            todo = {kind: smoke_probe.silent(found.answers, kind, free) for kind in todo}
+            again = list(filter(self.worth_another_try, usable))
+            todo = {kind: smoke_probe.silent(found.answers, kind, again) for kind in todo}
+
+    def worth_another_try(self, name: str) -> bool:
+        """Whether a node can still run jobs and has room; what jobs of this test hold becomes free by itself."""
+        node = self.now.get(name, self.found.nodes[name])
+        return smoke.node_problem(node, self.found.user) is None and bool(node.idle_cpus or name not in self.others)
 
     def read_back(self) -> None:
         """Read on control what the workers wrote to the share; NFS may need a moment to show it."""

@@ -233,7 +233,7 @@ def test_a_node_with_another_key_is_a_problem_of_munge() -> None:
     found = healthy()
     silent("n2", "Task launch failed on node n2: Zero Bytes were transmitted or received")(found)
 
-    assert "n2: Task launch failed" in red(found)["munge"].seen
+    assert "n2: not tested: Task launch failed" in red(found)["munge"].seen
     assert "munge.key" in red(found)["munge"].hint
 
 
@@ -270,15 +270,30 @@ def test_nodes_with_the_same_finding_share_a_place() -> None:
     assert red(found)["nodes"].seen == "n1: good; n[2-400]: drained: power cut"
 
 
+NODE = Node("n2", "allocated")
+
+
 def test_a_busy_node_is_named_with_the_jobs_on_it() -> None:
-    problem = smoke.busy("Resources", {"17": "bob", "18": "eve"}, 30.2)
+    problem = smoke.waited(NODE, "Resources", {"17": "bob", "18": "eve"}, 30.2)
 
     assert problem.seen == "no free CPU or memory within 30 s: job 17 of bob, job 18 of eve on it"
     assert "smoke_test_deadline" in problem.hint
 
 
 def test_jobs_that_are_hidden_leave_slurms_own_reason() -> None:
-    assert smoke.busy("Resources", {}, 30).seen.endswith(": Resources")
+    assert smoke.waited(NODE, "Resources", {}, 30).seen.endswith(": Resources")
+
+
+@pytest.mark.parametrize("node", [Node("n2", "idle", "~"), Node("n2", "mixed", "#"), Node("n2", "powering_up")])
+def test_a_node_that_saves_power_is_not_called_busy(node: Node) -> None:
+    assert smoke.waited(node, "Resources", {}, 30).seen == "saves power, not up within 30 s"
+
+
+def test_a_refused_job_is_not_blamed_on_the_node() -> None:
+    problem = smoke.failed_start("Unable to allocate resources: Invalid account or account/partition combination")
+
+    assert "limits of the account" in problem.hint
+    assert "slurmd" not in problem.hint
 
 
 def test_without_slurmctld_every_check_is_red() -> None:

@@ -23,6 +23,8 @@ FOREIGN_KEY = re.compile(r"authenticat|credential|munge|zero bytes", re.IGNORECA
 """What srun says of a node with another key or clock. Slurm 22.05 says no more than `Zero Bytes were transmitted or
 received`, because a slurmd that cannot read a message closes the connection."""
 
+DEAF = "does not answer"
+
 SHOWN = 3
 """Different findings that one line names; the rest is counted."""
 
@@ -31,7 +33,7 @@ _HINTS = {
     "down": "on {node}: `systemctl status slurmd`; then `scontrol update nodename={node} state=resume`",
     "drain": "remove the cause; then `scontrol update nodename={node} state=resume`",
     "inval": "it has less than slurm.conf says: on {node} `slurmd -C`, compare `scontrol show node {node}`",
-    "silent": "on {node}: `systemctl status slurmd`, `journalctl -u slurmd`; is it switched on?",
+    "silent": "on {node}: `systemctl status slurmd munge`, `journalctl -u slurmd -n 20`; is it switched on?",
     "reserved": "`scontrol show reservation`",
     "reboot": "wait until {node} is back; `scontrol show node {node}`",
     "first": "make the checks nodes and srun green first",
@@ -190,7 +192,7 @@ def node_problem(node: Node | None, user: str) -> Problem | None:
     else:
         words = ("drain", "inval", "reboot")
         hint = next((_HINTS[word] for word in words if node.state.startswith(word)), _HINTS["down"])
-    silent = ", does not answer" if "*" in node.flags else ""
+    silent = f", {DEAF}" if "*" in node.flags else ""
     return Problem(f"{node.state}{silent}{why}{since}", hint)
 
 
@@ -370,9 +372,10 @@ def check_munge(found: Findings) -> Check:
 
     problems = _each(found, "munge", judge)
     for node in problems:
+        # A slurmd that cannot read slurmctld's messages does not answer, so the probe cannot say why.
         text = found.untested[node].seen if node in found.untested else ""
-        if FOREIGN_KEY.search(text):
-            problems[node] = Problem(text, _HINTS["munge"])
+        if FOREIGN_KEY.search(text) or DEAF in text:
+            problems[node] = Problem(f"not tested: {text}", _HINTS["munge"])
     return _check("munge", expected, f"{len(found.decoded)} round trips", problems, found.workers)
 
 
@@ -393,19 +396,30 @@ def _munge_hint(status: str) -> str:
     return _HINTS["munge"]
 
 
-def busy(reason: str, jobs: Mapping[str, str], seconds: float) -> Problem:
-    """A node whose jobs left no room. `jobs`: number → owner of the jobs there."""
+def waited(node: Node | None, reason: str, jobs: Mapping[str, str], seconds: float) -> Problem:
+    """A node on which a job of the test did not start in time.
+
+    `reason`: squeue's. `jobs`: number → owner of the jobs of others on that node.
+    """
+    if node and (node.state.startswith("power") or set(node.flags) & set("~#%!")):
+        hint = "wait until {node} is up, or raise smoke_test_deadline"
+        return Problem(f"saves power, not up within {seconds:.0f} s", hint)
     text = ", ".join(f"job {number} of {owner}" for number, owner in list(jobs.items())[:SHOWN])
     who = f"{text} on it" if text else reason or "no reason given"
-    return Problem(
-        f"no free CPU or memory within {seconds:.0f} s: {who}", "wait for these jobs, or raise smoke_test_deadline"
+    hint = (
+        "wait for these jobs, or raise smoke_test_deadline" if text else "`squeue --long`, `scontrol show node {node}`"
     )
+    return Problem(f"no free CPU or memory within {seconds:.0f} s: {who}", hint)
 
 
 def failed_start(error: str) -> Problem:
     """A node on which srun could not start a task."""
     if FOREIGN_KEY.search(error):
         return Problem(error, _HINTS["munge"])
+    if error.startswith("Unable to allocate resources"):
+        return Problem(
+            error, "`srun --nodes=1 hostname` as that user; `scontrol show partition`, limits of the account"
+        )
     return Problem(error or "srun ended without an answer", _HINTS["silent"])
 
 
