@@ -63,7 +63,7 @@ def fast_checks(modules: pathlib.Path) -> dict[str, list[str]]:
     plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
     return {
         "pytest": [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--numprocesses=auto", "--maxprocesses=4"],
-        "ansible-lint": ["ansible-lint", "--offline", "--strict", "--nocolor", "--quiet"],
+        "ansible-lint": ["ansible-lint", "--offline", "--strict", "--nocolor", "-q"],
         "mypy plugins": [
             "mypy",
             "--python-version=3.10",
