@@ -1,0 +1,237 @@
+"""What tests of a running lab share. They are run by molecule, or by hand:
+
+STEAD_LAB=NAME pytest tests/lab/default
+"""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+import testinfra
+from testinfra.host import Host
+from testinfra.utils.ansible_runner import AnsibleRunner
+
+from slurmstead import lab as stead_lab
+from slurmstead.paths import LAB_INVENTORY, ROOT, SITE, lab_directory
+
+FACTS = (pathlib.Path(__file__).parent / "facts.py").read_text()
+
+SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10 -o ServerAliveCountMax=6"
+DAEMONS = ("munge", "slurmctld", "slurmd", "chrony", "nfs-server", "share.mount", "share.automount")
+
+T = TypeVar("T")
+
+RECAP = re.compile(r"^(\S+) +: (ok=.*)$", re.MULTILINE)
+RESULT = re.compile(r"^(?:(?:TASK|RUNNING HANDLER) \[(?P<task>.*)\] \**|changed: \[(?P<host>[^ \]]+).*)$", re.MULTILINE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """An ansible-playbook that ended; `seconds` is its wall time."""
+
+    code: int
+    output: str
+    seconds: float
+
+    @functools.cached_property
+    def recap(self) -> dict[str, dict[str, int]]:
+        """The counts of the recap by host."""
+        return {
+            host: {name: int(number) for name, number in (pair.split("=") for pair in counts.split())}
+            for host, counts in RECAP.findall(self.output)
+        }
+
+    @functools.cached_property
+    def changed(self) -> dict[str, list[str]]:
+        """The names of the tasks that changed something, by host."""
+        found: dict[str, list[str]] = collections.defaultdict(list)
+        task = ""
+        for match in RESULT.finditer(self.output):
+            if match["host"]:
+                found[match["host"]].append(task)
+            else:
+                task = match["task"]
+        return dict(found)
+
+
+class Lab:
+    """The machines of a running lab, reached over ssh without Ansible."""
+
+    def __init__(self, inventory: pathlib.Path) -> None:
+        self.inventory = inventory
+        self.directory = lab_directory(stead_lab.choose(None))
+        runner = AnsibleRunner.get_runner(str(inventory))
+        self.names: list[str] = runner.get_hosts("all")
+        self.workers: list[str] = runner.get_hosts("workers")
+        (self.control,) = runner.get_hosts("control")
+        (self.server,) = runner.get_hosts("nfs_server")
+        self.variables: dict[str, dict[str, Any]] = {name: runner.get_variables(name) for name in self.names}
+        self._hosts: dict[str, Host] = {}
+        # Short, because the names of sockets are (unix(7)).
+        self._sockets = tempfile.TemporaryDirectory(prefix="stead-")
+
+    def close(self) -> None:
+        """End the connections."""
+        for spec in self._hosts:
+            command = ["ssh", "-F", str(self.directory / "ssh_config"), "-O", "exit", spec.removeprefix("ssh://")]
+            command[1:1] = ["-o", f"ControlPath={self._sockets.name}/%C"]
+            subprocess.run(command, capture_output=True, timeout=30, check=False)
+        self._sockets.cleanup()
+
+    def address(self, name: str) -> str:
+        """Return the address of a machine in the cluster's network."""
+        return str(self.variables[name]["os_address"])
+
+    def host(self, name: str, user: str = "debian") -> Host:
+        """Return a machine as a user sees it; connections are kept for the next command."""
+        spec = f"ssh://{user}@{name}"
+        if spec not in self._hosts:
+            self._hosts[spec] = testinfra.get_host(
+                spec,
+                ssh_config=str(self.directory / "ssh_config"),
+                ssh_extra_args=SSH_OPTIONS,
+                # testinfra formats its commands with %.
+                controlpath=f"{self._sockets.name}/%%C",
+                controlpersist=60,
+            )
+        return self._hosts[spec]
+
+    def root(self, name: str, command: str, seconds: int = 120) -> str:
+        """Return the output of a shell command as root; its failure fails the test."""
+        return str(self.host(name).check_output("sudo timeout %s sh -c %s", str(seconds), command))
+
+    def python(self, name: str, program: str, *arguments: str, seconds: int = 300) -> Any:
+        """Return what a Python program prints as JSON, run as root with the machine's own Python."""
+        words = " ".join(["%s"] * (2 + len(arguments)))
+        text = self.host(name).check_output(f"sudo timeout {words} python3 -c %s", str(seconds), program, *arguments)
+        return json.loads(text)
+
+    def user(self, command: str, seconds: int = 120, name: str = "alice") -> str:
+        """Return the output of a shell command as an ordinary user on the head node."""
+        return str(self.host(self.control, name).check_output("timeout %s sh -lc %s", str(seconds), command))
+
+    def everywhere(self, function: Callable[[str], T], names: Iterable[str] | None = None) -> dict[str, T]:
+        """Return what a function of a machine's name returns, by name; all machines at once."""
+        chosen = list(self.names if names is None else names)
+        with concurrent.futures.ThreadPoolExecutor(len(chosen)) as pool:
+            return dict(zip(chosen, pool.map(function, chosen), strict=True))
+
+    @functools.cached_property
+    def facts(self) -> dict[str, dict[str, Any]]:
+        """What is to be known of each machine, gathered once by one command each; see facts.py."""
+        return self.everywhere(lambda name: self.python(name, FACTS))
+
+    def pids(self) -> dict[str, dict[str, str]]:
+        """Return the main process of each daemon that runs, by machine and name."""
+        units = ("munge", "slurmctld", "slurmd", "chrony")
+        command = f"systemctl show --property=Id,MainPID {' '.join(units)}"
+
+        def of(name: str) -> dict[str, str]:
+            blocks = self.root(name, command).split("\n\n")
+            shown = [dict(line.split("=", 1) for line in block.splitlines()) for block in blocks]
+            return {unit["Id"].removesuffix(".service"): unit["MainPID"] for unit in shown if unit["MainPID"] != "0"}
+
+        return self.everywhere(of)
+
+    def ansible(self, *arguments: str, seconds: int = 900) -> Run:
+        """Run ansible-playbook as a person would, on the playbook `site.yml` unless another one is named."""
+        playbook = [] if any(word.endswith(".yml") for word in arguments) else [str(SITE)]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        started = time.monotonic()
+        done = subprocess.run(
+            ["ansible-playbook", "-i", str(self.inventory), *arguments, *playbook],
+            cwd=ROOT,
+            env={**kept, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        return Run(done.returncode, done.stdout, time.monotonic() - started)
+
+    def wait_until_idle(self, seconds: float) -> float:
+        """Return the seconds after which every worker is idle; fails with what Slurm says when there were too many."""
+        started = time.monotonic()
+        command = "sinfo --noheader --Node --format='%N %T %E'; squeue --noheader"
+        while True:
+            try:
+                said = self.root(self.control, command, seconds=30)
+            except (AssertionError, RuntimeError) as error:
+                said = str(error)
+            if sorted(said.split("\n")) == [f"{name} idle none" for name in self.workers]:
+                return time.monotonic() - started
+            assert time.monotonic() - started < seconds, f"not idle after {seconds:.0f} s:\n{said}"
+            time.sleep(2)
+
+    def report(self) -> str:
+        """Return what a person would look at first after a failure."""
+        units = " ".join(f"--unit={unit}" for unit in DAEMONS)
+        commands = {name: f"journalctl --no-pager --lines=30 {units}" for name in self.names}
+        commands[self.control] += "; sinfo -R; sinfo --Node --long; squeue"
+
+        def of(name: str) -> str:
+            try:
+                return str(self.host(name).run("sudo timeout 30 sh -c %s", commands[name]).stdout)
+            except RuntimeError as error:
+                return str(error)
+
+        return "\n".join(f"--- {name}\n{text}" for name, text in self.everywhere(of).items())
+
+
+LAB = pytest.StashKey[Lab]()
+
+
+def inventory(config: pytest.Config) -> pathlib.Path:
+    """Return the inventory that the lab is made of."""
+    return pathlib.Path(config.getoption("--ansible-inventory") or LAB_INVENTORY).resolve()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for a `node` on every machine, and one that asks for a `worker` on every worker."""
+    for fixture, group in {"node": "all", "worker": "workers"}.items():
+        if fixture in metafunc.fixturenames:
+            runner = AnsibleRunner.get_runner(str(inventory(metafunc.config)))
+            metafunc.parametrize(fixture, runner.get_hosts(group), scope="module")
+
+
+@pytest.fixture(scope="session")
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """The running lab."""
+    found = Lab(inventory(request.config))
+    running = stead_lab.pids(found.directory)
+    assert all(running.get(name) for name in found.names), f"the lab does not run: {running}; scripts/stead lab up"
+    request.config.stash[LAB] = found
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def facts(lab: Lab, node: str) -> dict[str, Any]:
+    """What is to be known of the machine whose turn it is."""
+    return lab.facts[node]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the daemons' journals and what Slurm says to the report of a failure."""
+    report = yield
+    if report.failed and LAB in item.config.stash:
+        report.sections.append(("the lab", item.config.stash[LAB].report()))
+    return report

@@ -1,0 +1,86 @@
+"""All machines lose power at once, come back in any order, and are a cluster again without a hand."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from slurmstead import lab as stead_lab
+from slurmstead.paths import PLAYBOOKS
+
+SEED = int(os.environ.get("STEAD_SEED") or time.time())
+"""Decides in which order the machines come back; STEAD_SEED repeats a run."""
+
+IDLE_SECONDS = 180
+"""After the last machine came back."""
+
+
+def cut_power(lab: Any) -> None:
+    """End every machine of the lab as if its plug were pulled."""
+    pids = [pid for pid in stead_lab.pids(lab.directory).values() if pid]
+    assert len(pids) == len(lab.names)
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while any(stead_lab.pids(lab.directory).values()):
+        assert time.monotonic() < deadline, "a machine survived"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def outage(lab: Any) -> dict[str, Any]:
+    """A power cut in the middle of work, and the return; what was there before, and how long the cluster took."""
+    lab.wait_until_idle(60)
+    lab.user("echo 'before the cut' > before && sync before")
+    boots = lab.everywhere(lambda name: lab.root(name, "cat /proc/sys/kernel/random/boot_id"))
+    lab.user(f"sbatch --no-requeue --nodes={len(lab.workers)} --output=/dev/null --wrap='sleep 600'")
+    cut_power(lab)
+    order = random.Random(SEED).sample(lab.names, len(lab.names))
+    print(f"STEAD_SEED={SEED}: {', '.join(order)}")
+    for name in order:
+        run = lab.ansible("--limit", name, str(PLAYBOOKS / "create-lab.yml"), seconds=600)
+        assert run.code == 0, f"{name} did not come back\n{run.output}"
+    seconds = lab.wait_until_idle(IDLE_SECONDS)
+    print(f"idle {seconds:.0f} s after the last machine came back")
+    return {"boots": boots, "seconds": seconds}
+
+
+def test_every_worker_is_idle_without_a_hand(lab: Any, outage: dict[str, Any]) -> None:
+    boots = lab.everywhere(lambda name: lab.root(name, "cat /proc/sys/kernel/random/boot_id"))
+
+    assert not set(boots.values()) & set(outage["boots"].values()), "a machine did not lose its power"
+    assert outage["seconds"] <= IDLE_SECONDS
+
+
+@pytest.mark.usefixtures("outage")
+def test_nothing_has_failed_to_start(lab: Any, node: str) -> None:
+    assert lab.root(node, "systemctl list-units --state=failed --plain --no-legend") == ""
+
+
+@pytest.mark.usefixtures("outage")
+def test_the_share_is_there_with_what_was_written_before(lab: Any, node: str) -> None:
+    assert lab.root(node, "sudo -u alice cat ~alice/before") == "before the cut"
+
+
+@pytest.mark.usefixtures("outage")
+def test_jobs_run_as_before(lab: Any) -> None:
+    names = lab.user(f"srun --nodes={len(lab.workers)} hostname").split()
+
+    assert sorted(names) == lab.workers
+
+
+@pytest.mark.usefixtures("outage")
+def test_a_script_runs_as_before(lab: Any) -> None:
+    lab.user("sbatch --wait --output=after --wrap='echo after the cut'")
+
+    assert lab.user("cat after && rm before after") == "after the cut"
+
+
+@pytest.mark.usefixtures("outage")
+def test_scratch_is_empty_again(lab: Any, worker: str) -> None:
+    assert lab.root(worker, "find /scratch -maxdepth 1 -name 'job-*'") == ""
