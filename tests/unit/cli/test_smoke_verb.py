@@ -42,7 +42,6 @@ def cluster(project, monkeypatch):
     ("ok", "end", "code"),
     [
         (True, "exit_json", ExitCode.OK),
-        (False, "exit_json", ExitCode.CHECK_FAILED),
         (False, "fail_json", ExitCode.CHECK_FAILED),
     ],
 )
