@@ -70,7 +70,8 @@ def test_all_checks_good_is_no_error(monkeypatch):
 
 
 def test_what_a_scenario_prints_is_passed_on_and_kept(capsys):
-    outcome = testing._stream("molecule x", [sys.executable, "-c", "print('hello'); raise SystemExit(1)"])
+    program = "import os; print(os.environ['ANSIBLE_STRATEGY']); raise SystemExit(1)"
+    outcome = testing._stream("molecule x", [sys.executable, "-c", program], {"ANSIBLE_STRATEGY": "hello"})
     assert capsys.readouterr().out == "hello\n"
     assert (outcome.ok, outcome.output) == (False, "hello\n")
 
