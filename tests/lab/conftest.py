@@ -115,8 +115,8 @@ class Lab:
 
     def python(self, name: str, program: str, *arguments: str, seconds: int = 300) -> Any:
         """Return what a Python program prints as JSON, run as root with the machine's own Python."""
-        words = " ".join(["%s"] * (2 + len(arguments)))
-        text = self.host(name).check_output(f"sudo timeout {words} python3 -c %s", str(seconds), program, *arguments)
+        command = "sudo timeout %s python3 -c %s" + " %s" * len(arguments)
+        text = self.host(name).check_output(command, str(seconds), program, *arguments)
         return json.loads(text)
 
     def user(self, command: str, seconds: int = 120, name: str = "alice") -> str:
