@@ -90,7 +90,8 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
     relative to `directory`, the current one, because the kernel cuts longer names off (unix(7): 108 bytes).
     """
     architecture = ARCHITECTURES[machine.architecture]
-    threads = ",thread=multi" if accelerator == "tcg" else ""
+    # Without a bound the translated code of each machine grows to a gigabyte.
+    threads = ",thread=multi,tb-size=128" if accelerator == "tcg" else ""
     command = [
         architecture.qemu,
         "-name", machine.name,
