@@ -106,10 +106,10 @@ def swap(size: int) -> Pieces:
     return {1024: struct.pack("<III", 1, size // 4096 - 1, 0) + ID, 4096 - 10: b"SWAPSPACE2"}
 
 
-def lvm_label(member: str) -> bytes:
-    """The label of an LVM physical volume without a volume group; `member` is its UUID without hyphens."""
+def lvm_label(member: str, flags: int = 0) -> bytes:
+    """The label of an LVM physical volume; `member` is its UUID without hyphens, `flags` 1 if a volume group has it."""
     body = struct.pack("<I8s32sQ", 32, b"LVM2 001", member.encode(), 2**30)
-    body += struct.pack("<QQQQQQQQ", 2**20, 0, 0, 0, 4096, 2**20 - 4096, 0, 0) + struct.pack("<II", 2, 0)
+    body += struct.pack("<QQQQQQQQ", 2**20, 0, 0, 0, 4096, 2**20 - 4096, 0, 0) + struct.pack("<II", 2, flags)
     body = body.ljust(SECTOR - 20, b"\0")
     return b"LABELONE" + struct.pack("<QI", 1, lvm_crc(body)) + body
 

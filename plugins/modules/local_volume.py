@@ -322,7 +322,10 @@ class Volume:
         if found:
             raise DiskError(disks.refusal(now, found))
         head, _ = disks.read_edges(now.device, now.size)
-        if disks.unfinished_member(head) != "label":
+        begun = disks.unfinished_member(head)
+        if begun == "used":
+            erase_label(now.device)
+        if begun != "label":
             self.run(["pvcreate", "--uuid", new_member_id(), "--norestorefile", now.device])
 
     def ensure_logical_volume(self) -> None:
@@ -469,6 +472,16 @@ class Volume:
         mode = self.wanted.mode
         if path.stat().st_mode & 0o7777 != mode and self.act(f"set the mode of {path} to {mode:04o}"):
             path.chmod(mode)
+
+
+def erase_label(device: str) -> None:
+    """Take our own mark off a disk that is blank but for it; pvcreate would want to be forced over it."""
+    disk = os.open(device, os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC)
+    try:
+        os.pwrite(disk, bytes(disks.LABEL.stop - disks.LABEL.start), disks.LABEL.start)
+        os.fsync(disk)
+    finally:
+        os.close(disk)
 
 
 @contextmanager

@@ -117,9 +117,10 @@ HEADER = {4096: disk_images.lvm_header()}
     [
         (HEADER, "header"),
         ({**LABEL, **HEADER}, "label"),
-        ({**LABEL, **HEADER, 4608: b"scratch {\nseqno = 1\n"}, "label"),
+        ({512: disk_images.lvm_label(OURS, flags=1), **HEADER}, "used"),
+        ({512: disk_images.lvm_label(OURS, flags=1), **HEADER, 4608: b"scratch {\nseqno = 1\n"}, "used"),
     ],
-    ids=["before-the-label", "before-the-group", "before-the-group-is-committed"],
+    ids=["before-the-label", "before-the-group", "marked-as-used", "before-the-group-is-committed"],
 )
 def test_what_an_interrupted_run_left_is_as_good_as_blank(
     tmp_path: pathlib.Path, pieces: Mapping[int, bytes], begun: str

@@ -259,14 +259,18 @@ def is_zero(data: bytes) -> bool:
 LABEL = slice(512, 1024)
 HEADER = slice(4096, 4608)
 TEXT = slice(4608, 2**20)
+USED = slice(140, 144)
+"""In the label: the flags of the physical volume's extension header; the only one that LVM sets is PV_EXT_USED."""
 
 
 def unfinished_member(head: bytes) -> str | None:
     """Say whether the first bytes of a disk hold nothing but a physical volume that we began to make on a blank disk.
 
     "label": it is a physical volume, not in a volume group yet. "header": pvcreate was killed before its last write.
-    None: anything else. Layout: LVM2 lib/format_text/layout.h and lib/label/label.c; pvcreate writes the header first,
-    then the label; vgcreate writes the text before the header points to it.
+    "used": vgcreate or vgextend were killed when they had marked it as used and no group had it yet. None: anything else.
+
+    Layout: LVM2 lib/format_text/layout.h and lib/label/label.c. pvcreate writes the header first, then the label; vgcreate
+    marks the label, then writes the text, then lets the header point to it.
     """
     label, header, text = head[LABEL], head[HEADER], head[TEXT]
     rest = head[: LABEL.start] + head[LABEL.stop : HEADER.start] + head[TEXT.stop :]
@@ -275,7 +279,9 @@ def unfinished_member(head: bytes) -> str | None:
     if is_zero(label):
         return "header" if is_zero(text) else None
     ours = label[:8] == b"LABELONE" and label[24:32] == b"LVM2 001" and label[32:64].startswith(OUR_MEMBER_ID.encode())
-    return "label" if ours else None
+    if not ours:
+        return None
+    return "label" if is_zero(label[USED]) else "used"
 
 
 def content(path: str, size: int) -> list[str]:
