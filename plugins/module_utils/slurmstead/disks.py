@@ -267,9 +267,9 @@ def unfinished_member(head: bytes) -> str | None:
     """Say whether the first bytes of a disk hold nothing but a physical volume that we began to make on a blank disk.
 
     "label": it is a physical volume, not in a volume group yet. "header": pvcreate was killed before its last write.
-    "used": vgcreate or vgextend were killed when they had marked it as used and no group had it yet. None: anything else.
+    "used": vgcreate or vgextend were killed when they had marked it as used and no group had it yet. None: all else.
 
-    Layout: LVM2 lib/format_text/layout.h and lib/label/label.c. pvcreate writes the header first, then the label; vgcreate
+    Layout: LVM2 lib/format_text/layout.h and lib/label/label.c. pvcreate writes the header, then the label; vgcreate
     marks the label, then writes the text, then lets the header point to it.
     """
     label, header, text = head[LABEL], head[HEADER], head[TEXT]
