@@ -41,7 +41,7 @@ DISK_OF_MACHINE = 1536
 """MiB that a machine's overlay and extra disks take once the cluster is configured (measured: 0.9 to 1.3 GiB)."""
 
 DISK_OF_IMAGES = 3072
-"""MiB for the two images of a lab while they are built (measured: 0.5 GiB clean, 0.7 GiB baked, and the tree of each)."""
+"""MiB for the two images of a lab while they are built (measured: 0.5 to 0.7 GiB, and the tree of each)."""
 
 
 def available_memory(meminfo: str) -> int:
@@ -71,13 +71,15 @@ def main() -> None:
         supports_check_mode=True,
     )
     directory = pathlib.Path(module.params["directory"])
-    missing = {name: int(size) for name, size in module.params["memory"].items() if not (directory / name / "pid").exists()}
+    missing = {
+        name: int(size) for name, size in module.params["memory"].items() if not (directory / name / "pid").exists()
+    }
     problems = []
     memory = available_memory(pathlib.Path("/proc/meminfo").read_text())
     if memory < sum(missing.values()):
         problems.append(
-            f"memory: {len(missing)} machines need {sum(missing.values())} MiB, {memory} MiB are available; end something, or "
-            "set lab_memory lower or fewer hosts in the inventory"
+            f"memory: {len(missing)} machines need {sum(missing.values())} MiB, {memory} MiB are available; end "
+            "something, set lab_memory lower, or take hosts out of the inventory"
         )
     for what, path, needed in (
         ("images", pathlib.Path(module.params["image_cache"]), DISK_OF_IMAGES),

@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: machine_state
 short_description: Look at a machine before anything on it is changed
 description:
-  - Reads, and never writes. Says what on this machine stands in the way of a run, so that all machines can be heard before the
-    first of them is changed.
+  - Reads, and never writes. Says what on this machine stands in the way of a run, so that all machines can be heard
+    before the first of them is changed.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -38,7 +38,11 @@ ansible_facts:
   returned: always
   contains:
     packages: {description: Names of the installed packages., type: list}
-problems: {description: What stands in the way, a line each; empty on a good machine., type: list, elements: str, returned: always}
+problems:
+  description: What stands in the way, a line each; empty on a good machine.
+  type: list
+  elements: str
+  returned: always
 """
 
 import json
@@ -46,6 +50,7 @@ import platform
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible.module_utils.slurmstead import accounts
 
 
@@ -63,10 +68,12 @@ def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -
 
 def address_problems(address: str, links: list[dict[str, Any]]) -> list[str]:
     """Return why the declared address cannot be right; `links` is what `ip --json address` prints."""
-    own = sorted(entry["local"] for link in links for entry in link.get("addr_info", []) if entry.get("scope") == "global")
+    entries = [entry for link in links for entry in link.get("addr_info", []) if entry.get("scope") == "global"]
+    own = sorted(entry["local"] for entry in entries)
     if address in own:
         return []
-    return [f"os_address: {address} is declared, but this machine has {', '.join(own) or 'no address'}; correct one of them"]
+    seen = ", ".join(own) or "no address"
+    return [f"os_address: {address} is declared, but this machine has {seen}; correct one of them"]
 
 
 def main() -> None:
@@ -81,7 +88,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     _, links, _ = module.run_command(["ip", "--json", "address"], check_rc=True)
-    _, installed, _ = module.run_command(["dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\\n"], check_rc=True)
+    _, installed, _ = module.run_command(
+        ["dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package}\\n"], check_rc=True
+    )
     states = (line.split() for line in installed.splitlines())
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
     problems = [

@@ -44,7 +44,7 @@ class Disk:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """One virtual machine; `memory` in MiB, `address` with its prefix length, `number` distinct in the lab (1 to 254)."""
+    """One virtual machine; `memory` in MiB, `address` with its prefix length, `number` distinct in the lab."""
 
     name: str
     number: int
@@ -68,7 +68,7 @@ class Machine:
 def first_boot_files(machine: Machine, authorized_key: str, host_key: str) -> str:
     """Return the tmpfiles.d(5) lines that give a machine its key, its host key and its address.
 
-    systemd in the guest takes them from the credential `tmpfiles.extra` (systemd.system-credentials(7), systemd >= 252).
+    systemd in the guest takes them from the credential `tmpfiles.extra` (systemd.system-credentials(7), v252).
     """
     home = f"/home/{GUEST_USER}/.ssh"
     network = f"[Match]\nMACAddress={machine.cluster_mac}\n\n[Network]\nAddress={machine.address}\n"
@@ -86,8 +86,8 @@ def first_boot_files(machine: Machine, authorized_key: str, host_key: str) -> st
 def qemu_command(machine: Machine, directory: str, image: str, accelerator: str, port: int) -> list[str]:
     """Return the command that starts a machine in `directory`.
 
-    `image` is the directory of a built image, `port` the TCP port on loopback that leads to the guest's sshd. Sockets are named
-    relative to `directory`, the current one, because the kernel cuts longer names off (unix(7): 108 bytes).
+    `image` is the directory of a built image, `port` the TCP port on loopback that leads to the guest's sshd. Sockets
+    are named relative to `directory`, the current one, because their names have at most 107 bytes (unix(7)).
     """
     architecture = ARCHITECTURES[machine.architecture]
     # Without a bound the translated code of each machine grows to a gigabyte.
