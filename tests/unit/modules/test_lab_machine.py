@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
@@ -90,12 +91,19 @@ def test_an_ended_process_is_gone_when_the_call_returns(
     lab_machine.end_process(pid)
 
 
-def test_a_lock_is_free_again_when_its_holder_died(lab_machine: types.ModuleType, tmp_path: pathlib.Path) -> None:
-    holder = "import fcntl, os, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_EX); os.abort()"
-    subprocess.run([sys.executable, "-c", holder, tmp_path / "lock"], stderr=subprocess.DEVNULL, check=False)
+TAKE = "import fcntl, os, sys; fcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB); os.abort()"
+"""A process that takes a lock and dies with it; one that does not get it ends with 1."""
 
+
+def test_a_lock_is_held_by_one_and_ends_with_its_holder(lab_machine: types.ModuleType, tmp_path: pathlib.Path) -> None:
+    def take() -> int:
+        command = [sys.executable, "-c", TAKE, str(tmp_path / "lock")]
+        return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
+
+    assert take() == -signal.SIGABRT
     with lab_machine.locked(tmp_path / "lock"):
-        pass
+        assert take() == 1
+    assert take() == -signal.SIGABRT
 
 
 def test_a_failed_command_speaks_for_itself(lab_machine: types.ModuleType, tmp_path: pathlib.Path) -> None:
