@@ -76,7 +76,7 @@ def test_a_run_that_brings_the_key_shows_it_to_nobody(lab: Any, stranger: str) -
 def test_root_of_a_worker_is_nobody_on_the_share(lab: Any, worker: str, command: str) -> None:
     done = lab.host(worker).run("sudo timeout 60 sh -c %s", command.format(home="/share/home/alice"))
 
-    assert done.rc == 1, f"{command} succeeded"
+    assert done.rc != 0, f"{command} succeeded"
     assert "ermission denied" in done.stderr or "not permitted" in done.stderr
 
 
