@@ -114,6 +114,8 @@ class Step:
     out: IO[bytes]
     err: IO[bytes]
     launched: float
+    start_by: float
+    """When it is given up if it still waits (monotonic seconds)."""
     running: float = 0.0
     """When squeue first showed it on its nodes (monotonic seconds); 0 while it waits."""
     stopped: str = ""
@@ -287,9 +289,16 @@ class Run:
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         command = smoke_slurm.srun(self.ask(name, partition), nodes, [*PYTHON, *program])
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.env, cwd="/")
-        step = Step(kind, name, nodes, process, out, err, time.monotonic())
+        step = Step(kind, name, nodes, process, out, err, time.monotonic(), self.give_up(nodes))
         self.steps.append(step)
         return step
+
+    def give_up(self, nodes: list[str]) -> float:
+        """Until when a step on these nodes may wait: long where the jobs of others may be in its way."""
+        now, known = time.monotonic(), bool(self.now)
+        if known and not any(node in self.others for node in nodes):
+            return min(now + self.run_limit / 2, self.end)
+        return min(max(self.start_by, now + self.run_limit), self.end)
 
     def stop(self, steps: list[Step], why: str) -> None:
         """End sruns; each gives its job back when it is asked to end."""
@@ -316,12 +325,10 @@ class Run:
             now = time.monotonic()
             for step in going:
                 self.note_step(step, jobs.get(step.name), now)
-            start_by = max(self.start_by, steps[-1].launched + self.run_limit)
             self.stop([step for step in going if step.running and now > step.running + self.run_limit], "ran")
-            if now > min(start_by, self.end):
-                self.stop([step for step in going if not step.running], "waited")
-                if all(step.process.poll() is not None for step in steps):
-                    return
+            self.stop([step for step in going if not step.running and now > step.start_by], "waited")
+            if now > max(step.start_by for step in steps) and all(step.process.poll() is not None for step in steps):
+                return
             if now > self.end:
                 self.stop(going, "ran")
                 return

@@ -29,7 +29,7 @@ from ansible.module_utils.slurmstead.hostlist import expand
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECKS = ["nodes", "srun", "sbatch", "one-cpu", "memory-limit", "share", "scratch", "munge"]
 
-DEADLINE = 150
+DEADLINE = 120
 """Seconds for one smoke test on emulated CPUs."""
 
 SETTLE = 180
@@ -217,7 +217,7 @@ def share_replaced(everywhere: bool) -> Fault:
     def fault(cluster: Cluster) -> AbstractContextManager[None]:
         names = cluster.workers if everywhere else [cluster.victim]
         inject = f"mkdir -p -m 1777 /run/other && stat {cluster.share}/. && mount --bind /run/other {cluster.share}"
-        return commands(cluster, names, inject, f"umount {cluster.share}")
+        return commands(cluster, names, inject, f"umount {cluster.share} && rm -r /run/other")
 
     return fault
 
