@@ -202,6 +202,7 @@ def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
     for disk in machine.disks:
         with (home / f"{disk.serial}.raw").open("wb") as file:
             file.truncate(disk.size << 30)
+    (home / "image").write_text(image)
     run("qemu-img", "create", "-q", "-f", "qcow2", "-b", f"{image}/disk", "-F", "raw", str(home / "root.new"))
     (home / "root.new").rename(home / "root.qcow2")
 
@@ -263,7 +264,9 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
         switch_seen.write_text(switch)
         (home / "ssh_config").write_text(lab.ssh_config(machine, str(home), str(directory / "key"), port))
         (directory / "ssh_config").write_text(f"Include {directory}/*/ssh_config\n")
-        run(*lab.qemu_command(machine, str(home), given["image"], chosen, port), cwd=home)
+        # A machine keeps the image that its disk stands on, whatever image is built today.
+        image = (home / "image").read_text()
+        run(*lab.qemu_command(machine, str(home), image, chosen, port), cwd=home)
     wait_for_login(home, machine.name, given["timeout"])
     module.exit_json(changed=pid is None, accelerator=chosen, port=int(port_file.read_text()))
 
