@@ -1,6 +1,6 @@
 """The smoke test on a real cluster: green when nothing is wrong, and red for each cause, which is injected and removed.
 
-    pytest tests/lab/test_smoke.py --ansible-inventory=inventory/lab
+    pytest tests/lab/smoke --ansible-inventory=inventory/lab
 
 Every fault lasts no longer than its test. After each one the machines are compared with what they were before.
 """
@@ -26,7 +26,7 @@ from testinfra.utils.ansible_runner import AnsibleRunner
 
 from ansible.module_utils.slurmstead.hostlist import expand
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHECKS = ["nodes", "srun", "sbatch", "one-cpu", "memory-limit", "share", "scratch", "munge"]
 
 DEADLINE = 120

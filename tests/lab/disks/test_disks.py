@@ -1,7 +1,7 @@
 """A disk of a running lab that is not blank is never written; a blank one becomes a volume, whatever interrupts that.
 
 Everything happens on the second NVMe disk of node1, which no role uses. Its content is compared on this computer, from
-outside the machine. Run: STEAD_LAB=NAME pytest tests/lab/test_disks.py
+outside the machine. Run: STEAD_LAB=NAME pytest tests/lab/disks
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pytest
 
 from tests import disk_images
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 STATE = pathlib.Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
 LAB = STATE / "slurmstead/lab" / (os.environ.get("STEAD_LAB") or "default")
 
