@@ -53,6 +53,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -66,6 +67,8 @@ from ansible.module_utils.slurmstead import lab
 
 PROBE_SECONDS = 10
 CONSOLE_LINES = 25
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[A-Z]|[\x00-\x08\x0b-\x1f]")
+"""Colours and movements of the cursor, and what else a terminal does not print."""
 
 
 class MachineError(Exception):
@@ -213,7 +216,8 @@ def console_tail(home: pathlib.Path) -> str:
         text = (home / "console.log").read_text(errors="replace")
     except FileNotFoundError:
         return "(nothing)"
-    return "\n".join(line.rstrip() for line in text.splitlines()[-CONSOLE_LINES:])
+    lines = (CONTROL.sub("", line).strip() for line in text.splitlines())
+    return "\n".join([line for line in lines if line][-CONSOLE_LINES:])
 
 
 def wait_for_login(home: pathlib.Path, name: str, timeout: float) -> None:
