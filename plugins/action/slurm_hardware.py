@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The controller's half of slurm_hardware: it remembers what was measured, in the inventory's directory."""
+"""The controller's half of slurm_hardware: it remembers what was measured."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = self._execute_module(module_args={}, task_vars=variables)
         if result.get("failed") or result.get("unreachable"):
             return result
-        file = pathlib.Path(variables["inventory_dir"], "hardware", f"{variables['inventory_hostname']}.yml")
+        directory = self._task.args.get("directory") or f"{variables['inventory_dir']}/hardware"
+        file = pathlib.Path(directory, f"{variables['inventory_hostname']}.yml")
         before = file.read_text() if file.exists() else ""
         after = HEADER + yaml.safe_dump(dict(result["hardware"]))
         result["changed"] = before != after
         if result["changed"]:
             result["diff"] = [{"before": before, "after": after, "before_header": file.name, "after_header": file.name}]
             if not self._task.check_mode:
-                file.parent.mkdir(exist_ok=True)
+                file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(after)
         return result

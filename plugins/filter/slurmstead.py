@@ -33,10 +33,9 @@ def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
     return {name: hostvars[name]["os_address"] for name in names if "os_address" in hostvars[name]}
 
 
-def remembered_hardware(inventory: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return what was measured on the nodes, from the inventory's directory; nodes never measured are left out."""
-    directory = pathlib.Path(inventory, "hardware")
-    files = {name: directory / f"{name}.yml" for name in names}
+def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return what was measured on the nodes, a file each; nodes never measured are left out."""
+    files = {name: pathlib.Path(directory, f"{name}.yml") for name in names}
     return {name: yaml.safe_load(file.read_text()) for name, file in files.items() if file.exists()}
 
 

@@ -14,6 +14,10 @@ description:
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
+options:
+  directory:
+    description: Where it is remembered on the controller; C(hardware) beside the inventory unless given.
+    type: path
 author: [Slurmstead]
 """
 
@@ -79,7 +83,7 @@ def memory_mib(meminfo: str) -> int:
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = AnsibleModule(argument_spec={"directory": {"type": "path"}}, supports_check_mode=True)
     cpus, sockets, cores, threads = topology(pathlib.Path("/sys/devices/system/cpu"))
     hardware = {
         "architecture": os.uname().machine,
