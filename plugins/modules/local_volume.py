@@ -237,7 +237,8 @@ class Volume:
         self.problems += wrong
         if wrong:
             return
-        self.problems += membership_problems(self.wanted, self.group, self.members, self.disks)
+        if not self.problems:  # else a disk is not among self.disks
+            self.problems += membership_problems(self.wanted, self.group, self.members, self.disks)
         for disk in self.disks:
             if disk.number not in self.members:
                 self.problems += self.disk_problems(disk)
