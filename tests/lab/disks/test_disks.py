@@ -48,23 +48,26 @@ with open(sys.argv[1], "r+b", buffering=0) as disk:
     os.fsync(disk)
 """
 
+# The newest processes are looked at again and again: a tool may live for less than a walk through /proc takes.
 KILL = """
-import os, pathlib, signal, sys, time
+import os, signal, sys, time
+def read(name):
+    with open("/proc/" + name) as file:
+        return file.read()
 end = time.monotonic() + 120
 while time.monotonic() < end:
-    for comm in pathlib.Path("/proc").glob("[0-9]*/comm"):
+    newest = int(read("loadavg").split()[-1])
+    for tool in range(newest - 15, newest + 1):
         try:
-            if comm.read_text().strip() == sys.argv[1]:
-                tool = int(comm.parent.name)
-                module = int((comm.parent / "stat").read_text().rpartition(")")[2].split()[1])
+            if read(f"{tool}/comm").strip() == sys.argv[1]:
+                module = int(read(f"{tool}/stat").rpartition(")")[2].split()[1])
                 os.kill(module, signal.SIGKILL)
                 os.kill(tool, signal.SIGKILL)
                 sys.exit()
-        except (OSError, IndexError):
+        except OSError:
             pass
 sys.exit("it did not run")
 """
-
 
 CLEAN = """
 units=/etc/systemd/system
@@ -92,7 +95,10 @@ def guest(*command: str, stdin: str = "", check: bool = True) -> str:
 def ansible(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run one of Ansible's commands against the lab."""
     command = [str(pathlib.Path(sys.executable).with_name(tool)), "-i", "inventory/lab", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=DEADLINE)
+    environment = {**os.environ, "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
+    return subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=DEADLINE
+    )
 
 
 def check_machines(*names: str) -> subprocess.CompletedProcess[str]:
@@ -105,7 +111,7 @@ def local_volume(*disks: str, **arguments: str) -> dict[str, Any]:
     """Run the module for the trial volume and return its result."""
     given = json.dumps({**VOLUME, "disks": disks, **arguments})
     done = ansible("ansible", NODE, "--become", "-m", "local_volume", "-a", given)
-    _, _, answer = done.stdout.partition("=>")
+    _, _, answer = done.stdout.partition(" => ")
     try:
         result: dict[str, Any] = json.loads(answer)
     except ValueError:
@@ -144,12 +150,18 @@ def clean() -> None:
     guest("sh", "-c", CLEAN, "sh", SPARE)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def left_blank() -> Iterator[None]:
+    """Leave the spare disk blank in the end."""
+    yield
+    clean()
+
+
 @pytest.fixture
-def spare() -> Iterator[int]:
-    """A blank spare disk; yields its size in bytes."""
+def spare() -> int:
+    """A blank spare disk; returns its size in bytes."""
     clean()
-    yield int(guest("blockdev", "--getsize64", SPARE))
-    clean()
+    return int(guest("blockdev", "--getsize64", SPARE))
 
 
 @pytest.fixture
