@@ -128,3 +128,19 @@ def test_a_node_whose_hardware_changed_is_reported(site: Site) -> None:
 
     assert "changed=1" in done.stdout
     assert "-cpus: 1000" in done.stdout
+
+
+def test_memory_that_differs_from_boot_to_boot_is_the_same_memory(site: Site) -> None:
+    site.run()
+    text = site.remembered.read_text()
+    memory = yaml.safe_load(text)["memory"]
+    a_little_less = text.replace(f"memory: {memory}", f"memory: {int(memory * 0.99)}")
+    site.remembered.write_text(a_little_less)
+
+    assert "changed=0" in site.run().stdout
+    assert site.remembered.read_text() == a_little_less
+
+    site.remembered.write_text(text.replace(f"memory: {memory}", f"memory: {int(memory * 0.9)}"))
+
+    assert "changed=1" in site.run().stdout
+    assert site.remembered.read_text() == text
