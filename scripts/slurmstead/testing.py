@@ -41,7 +41,9 @@ class Outcome:
     @property
     def closing(self) -> list[str]:
         """Return the lines in which pytest sums up."""
-        return [line for line in COLOUR.sub("", self.output).splitlines() if PYTEST_CLOSING.match(line)]
+        # molecule draws a border before each line.
+        lines = (line.strip(" │") for line in COLOUR.sub("", self.output).splitlines())
+        return [line for line in lines if PYTEST_CLOSING.match(line)]
 
 
 def scenarios(directory: pathlib.Path) -> list[str]:
