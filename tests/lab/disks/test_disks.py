@@ -74,6 +74,7 @@ units=/etc/systemd/system
 systemctl stop mnt-trial.mount
 umount --all-targets "$1"
 swapoff "$1"
+for array in /sys/block/md*/md/array_state; do [ ! -e $array ] || echo clear > $array; done
 vgchange --activate n trial
 vgchange --activate n somebody
 rm -rf $units/mnt-trial.mount $units/local-fs.target.wants/mnt-trial.mount $units/dev-trial-trial.device.d /mnt/trial
