@@ -79,7 +79,8 @@ vgchange --activate n trial
 vgchange --activate n somebody
 rm -rf $units/mnt-trial.mount $units/local-fs.target.wants/mnt-trial.mount $units/dev-trial-trial.device.d /mnt/trial
 blkdiscard --force --zeroout "$1" || exit 1
-blockdev --rereadpt "$1" || exit 1
+udevadm settle --timeout=60
+blockdev --rereadpt "$1" || { sleep 3; blockdev --rereadpt "$1"; } || exit 1
 systemctl daemon-reload
 udevadm settle --timeout=60
 """
