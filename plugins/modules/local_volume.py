@@ -426,11 +426,14 @@ class Volume:
                 )
 
     def write(self, path: Path, text: str) -> None:
-        """Replace a file at once."""
+        """Replace a file at once; on disk before its name is, because an empty unit file masks the unit."""
         path.parent.mkdir(exist_ok=True)
         new = path.with_name(f".{path.name}.new")
-        new.write_text(text)
-        new.chmod(0o644)
+        with new.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
         new.replace(path)
 
     def ensure_size(self) -> None:
