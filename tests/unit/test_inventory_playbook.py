@@ -11,6 +11,8 @@ from collections.abc import Callable
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 GROUPS = """

@@ -18,6 +18,8 @@ import slurm_smoke
 
 from ansible.module_utils.slurmstead import smoke
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 CLIENT = """\

@@ -4,6 +4,8 @@ import pytest
 
 from slurmstead.errors import ExitCode
 
+pytestmark = pytest.mark.slow
+
 GOOD = "- ansible.builtin.debug: {msg: fine}"
 FAILING = """
 - name: Look for the disk

@@ -26,6 +26,8 @@ esac
 
 PIP = """
 import os, pathlib, signal, sys, time
+
+pytestmark = pytest.mark.slow
 home = pathlib.Path(os.environ["HOME"])
 with (home / "pip.log").open("a") as log:
     print(*sys.argv[1:], file=log)

@@ -12,6 +12,8 @@ from slurmstead.errors import ExitCode
 from slurmstead.outcome import HostSummary
 from slurmstead.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 CANARY = "c4n4ry-5ecret"
 
 

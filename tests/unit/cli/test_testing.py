@@ -43,7 +43,7 @@ def test_the_lines_in_which_pytest_sums_up_are_found(line, closes):
 
 
 def outcomes(monkeypatch, commands):
-    monkeypatch.setattr(testing, "fast_checks", lambda modules: commands)
+    monkeypatch.setattr(testing, "local_checks", lambda modules, fast: commands)
     console = Console(file=io.StringIO(), width=100)
     return console, lambda: testing.run(console, fast=True)
 
@@ -76,8 +76,8 @@ def test_what_a_scenario_prints_is_passed_on_and_kept(capsys):
     assert (outcome.ok, outcome.output) == (False, "hello\n")
 
 
-def test_the_fast_checks_are_tools_of_the_lock(tmp_path):
-    tools = {command[0] for command in testing.fast_checks(tmp_path).values()} - {sys.executable}
+def test_the_checks_are_tools_of_the_lock(tmp_path):
+    tools = {command[0] for command in testing.local_checks(tmp_path, fast=True).values()} - {sys.executable}
     lock = (testing.ROOT / "requirements-dev.txt").read_text()
     for tool in tools:
         assert f"\n{tool}==" in lock
@@ -89,7 +89,7 @@ import sys
 from rich.console import Console
 from slurmstead import cli, testing
 
-testing.fast_checks = lambda modules: {{"slow": ["sh", "-c", "touch {project.path}/began; sleep 60; true"]}}
+testing.local_checks = lambda modules, fast: {{"slow": ["sh", "-c", "touch {project.path}/began; sleep 60; true"]}}
 sys.exit(cli.main(["test", "--fast"]))
 """
     with subprocess.Popen(
