@@ -83,6 +83,7 @@ def local_checks(modules: pathlib.Path, *, fast: bool) -> dict[str, list[str]]:
             "--explicit-package-bases",
             str(modules / "ansible"),
             *plugins,
+            *(str(path) for path in sorted((ROOT / "roles").glob("*/files/*.py"))),
         ],
         "mypy scripts": ["mypy", "scripts/slurmstead"],
         "yamllint": ["yamllint", "--strict", "."],

@@ -17,7 +17,7 @@ PACKAGES = {"scripts": "", "plugins/module_utils": "ansible.module_utils."}
 
 PATHS = sorted(
     path.relative_to(ROOT)
-    for directory in ("scripts", "plugins")
+    for directory in ("scripts", "plugins", "roles")
     for path in (ROOT / directory).rglob("*.py")
     if ">>> " in path.read_text()
 )

@@ -1,0 +1,430 @@
+#!/usr/bin/python3 -IS
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""HealthCheckProgram of Slurm, run as root by slurmd before it registers and in every HealthCheckInterval.
+
+Drains this worker when it has less than slurm.conf declares, when the share or scratch cannot be used, when the clock
+is off or when a cgroup controller is missing; resumes it once nothing is wrong. A drain that is not its own stays.
+
+slurmd runs it with SLURMD_NODENAME and nothing else in the environment, and waits for the end of its output
+(run_script_health_check in src/slurmd/slurmd/slurmd.c, 21.08 to 24.11).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import syslog
+import time
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import NamedTuple
+
+SETTINGS = "/etc/default/slurmstead-health"
+SCRATCH = "/etc/default/slurmstead-scratch"
+LOCK = "/run/slurmstead-health-"
+CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")
+"""Where scontrol looks for slurm.conf; the second is what a slurmd without a file of its own has fetched."""
+MOUNTS = "/proc/self/mounts"
+MEMORY = "/proc/meminfo"
+CPUS = "/sys/devices/system/cpu/online"
+CONTROLLERS = "/sys/fs/cgroup/cgroup.controllers"
+CONTROLLERS_V1 = "/proc/cgroups"
+
+DEADLINE = 30
+"""Seconds for everything; slurmd kills a check after 60."""
+LOOK_SECONDS = 8
+"""Seconds for a look at what may never answer, such as an NFS server that is gone."""
+LOCK_SECONDS = 2
+"""Seconds for a check that runs at the same time, because slurmd has just started."""
+SCONTROL_SECONDS = 6
+
+PREFIX = "slurmstead: "
+LONGEST = 250
+"""Characters of a reason."""
+MIB = 1 << 20
+
+
+class Node(NamedTuple):
+    """What slurmctld says of a node."""
+
+    states: frozenset[str]
+    """The state and its flags, such as IDLE and DRAIN."""
+    cpus: int
+    memory: int
+    """Declared, in MiB."""
+    reason: str = ""
+    author: str = ""
+    """Who gave the reason."""
+
+
+class Settings(NamedTuple):
+    """What is expected of this node; an empty path is not looked at."""
+
+    node: str
+    share: str = ""
+    scratch: str = ""
+    scratch_is_mounted: bool = False
+    max_clock_error: float = 10
+    """Seconds."""
+    min_free: int = 1024
+    """MiB."""
+
+
+class Action(NamedTuple):
+    """What scontrol is told."""
+
+    state: str
+    reason: str = ""
+
+
+# What Slurm says and what to do about it: pure functions.
+
+IN_SERVICE = {"IDLE", "ALLOCATED", "MIXED"}
+DRAINED = {"DRAIN", "DRAINED", "DRAINING"}
+LEFT_ALONE = ("REBOOT", "POWER", "FAIL", "FUTURE")
+"""Beginnings of states in which a resume would undo what a person or slurmctld has under way."""
+OWN_VERDICT = re.compile(r"Low (RealMemory|CPUs|socket)")
+"""How slurmctld begins its reason when a node registers with less than declared (node_mgr.c: validate_node_specs)."""
+
+
+def parse(line: str) -> Node:
+    """Read a line of `scontrol -o show node`; its reason is free text, and other free text may follow.
+
+    >>> parse("CPUTot=8 RealMemory=900 State=IDLE Reason=a [b] c [root@2026-11-20T09:00:00] Comment=x").reason
+    'a [b] c'
+    """
+    before, _, after = line.partition(" Reason=")
+    # Backwards, so that the first of two wins: a comment, which is free text, stands behind.
+    fields = dict(word.split("=", 1) for word in reversed(before.split()) if "=" in word)
+    found = re.match(r"(.*?)(?: \[([^\s@\]]+)@[^\]]+\].*)?$", after.strip(), re.DOTALL)
+    states = {word.rstrip("*~#!%$@^-") for word in fields["State"].split("+")}
+    if "*" in fields["State"]:
+        states.add("NOT_RESPONDING")
+    return Node(
+        frozenset(states),
+        int(fields["CPUTot"]),
+        int(fields["RealMemory"]),
+        found[1] if found else "",
+        (found[2] or "") if found else "",
+    )
+
+
+def below_declared(node: Node, cpus: int, memory: int) -> list[str]:
+    """Say what the node lacks; memory in MiB.
+
+    >>> below_declared(Node(frozenset(), cpus=8, memory=1900), cpus=8, memory=1388)
+    ['memory 512 MiB below the declared 1900 MiB']
+    """
+    causes = []
+    if memory < node.memory:
+        causes.append(f"memory {node.memory - memory} MiB below the declared {node.memory} MiB")
+    if cpus < node.cpus:
+        causes.append(f"CPUs {node.cpus - cpus} below the declared {node.cpus}")
+    return causes
+
+
+def kind(reason: str) -> str:
+    """Return a reason without its numbers, which move while the cause stays the same."""
+    return re.sub(r"\d+", "", reason)
+
+
+def decide(node: Node, causes: Iterable[str]) -> Action | None:
+    """Return what has to change.
+
+    What another drained, or put down with a reason, is left alone. slurmctld's own verdict at registration counts as
+    ours: it is about the same, and slurmctld would never take the drain back.
+    """
+    if any(state.startswith(LEFT_ALONE) for state in node.states):
+        return None
+    drained = bool(node.states & DRAINED)
+    ours = node.reason.startswith(PREFIX) or (node.author == "slurm" and bool(OWN_VERDICT.match(node.reason)))
+    if drained and not ours:
+        return None
+    if "DOWN" in node.states and not ours and node.reason not in ("", "Not responding"):
+        return None
+    reason = PREFIX + "; ".join(causes)
+    if len(reason) > LONGEST:
+        reason = reason[: LONGEST - 3] + "..."
+    if reason != PREFIX:
+        return None if drained and kind(reason) == kind(node.reason) else Action("DRAIN", reason)
+    # A node that has not registered since is not known to be good; one with INVALID_REG would be drained again at once.
+    if drained and node.states & IN_SERVICE and not node.states & {"NOT_RESPONDING", "INVALID_REG"}:
+        return Action("RESUME")
+    return None
+
+
+# What is seen on the node.
+
+
+def settings() -> Settings:
+    """Read the settings, and what the role scratch says of its directory."""
+    values: dict[str, str] = {}
+    for path in (SETTINGS, SCRATCH):
+        try:
+            with open(path) as file:
+                lines = [line.strip() for line in file]
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            key, equals, value = line.partition("=")
+            if equals and not line.startswith("#"):
+                values[key] = value
+    return Settings(
+        node=os.environ.get("SLURMD_NODENAME") or values.get("node") or os.uname().nodename.partition(".")[0],
+        share=values.get("share_path", ""),
+        scratch=values.get("scratch_path", ""),
+        scratch_is_mounted=values.get("scratch_is_mounted") == "yes",
+        max_clock_error=float(values.get("max_clock_error", 10)),
+        min_free=int(values.get("min_free", 1024)),
+    )
+
+
+def read(path: str) -> str:
+    """Return the text of a file."""
+    with open(path) as file:
+        return file.read()
+
+
+def memory() -> int:
+    """Return the memory in MiB, as slurmd reports it."""
+    fields = dict(line.split(":", 1) for line in read(MEMORY).splitlines())
+    return int(fields["MemTotal"].split()[0]) // 1024
+
+
+def cpus() -> int:
+    """Return the number of CPUs that are online, whatever this process may use.
+
+    The file says `0-3,6`.
+    """
+    ranges = [word.partition("-") for word in read(CPUS).strip().split(",")]
+    return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
+
+
+def cgroup_causes() -> list[str]:
+    """Name the controllers that Slurm needs and the kernel does not offer; nothing where Slurm uses no cgroups."""
+    texts = [read(path) for path in CONFIGURATIONS if os.path.exists(path)]
+    # A line such as ProctrackType=proctrack/cgroup.
+    if not texts or not re.search(r"^[^#]*/cgroup\b", texts[0], re.MULTILINE):
+        return []
+    if os.path.exists(CONTROLLERS):
+        needed, seen = ["cpu", "cpuset", "memory"], read(CONTROLLERS).split()
+    else:
+        needed = ["cpuset", "freezer", "memory"]
+        rows = [line.split() for line in read(CONTROLLERS_V1).splitlines() if not line.startswith("#")]
+        seen = [row[0] for row in rows if row[3] == "1"]
+    missing = [name for name in needed if name not in seen]
+    return [f"cgroup controller missing: {', '.join(missing)}"] if missing else []
+
+
+def is_mounted(path: str) -> bool:
+    """Whether a file system is mounted there; an automount alone is none."""
+    entries = [line.split() for line in read(MOUNTS).splitlines()]
+    return any(where == path and type_ != "autofs" for _, where, type_, *_ in entries)
+
+
+def storage_cause(name: str, path: str, must_be_mounted: bool, min_free: int) -> str:
+    """Say why a directory cannot be used, or nothing.
+
+    It is full where less than 1 % and less than `min_free` MiB are free: 1 % of a large disk is still much.
+    """
+    shown = f"{name} {path}"
+    try:
+        # Mounts what is mounted on demand. Unlike stat(2), it asks an NFS server each time.
+        seen = os.statvfs(f"{path}/.")
+    except OSError as error:
+        return f"{shown} is not mounted" if must_be_mounted and not is_mounted(path) else f"{shown}: {error.strerror}"
+    if must_be_mounted and not is_mounted(path):
+        return f"{shown} is not mounted"
+    if seen.f_flag & os.ST_RDONLY:
+        return f"{shown} is read-only"
+    free = seen.f_bavail * seen.f_frsize
+    if free < min(min_free * MIB, seen.f_blocks * seen.f_frsize // 100):
+        return f"{shown} is full, {free // MIB} MiB left"
+    if seen.f_files and not seen.f_favail:
+        return f"{shown} is full, no inode left"
+    return ""
+
+
+def clock_cause(max_error: float) -> str:
+    """Say that the clock is off, or nothing; where chrony does not run or knows no time yet nothing is known."""
+    try:
+        done = run("chronyc", "-c", "-n", "tracking", seconds=LOOK_SECONDS - 1)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    fields = done.stdout.strip().split(",")
+    if done.returncode or len(fields) < 14 or fields[-1] == "Not synchronised":
+        return ""
+    # Column `System time`: the seconds between the clock and what chrony takes for the time.
+    error = abs(float(fields[4]))
+    return f"clock {error:.0f} s off" if error > max_error else ""
+
+
+def looks(wanted: Settings) -> dict[str, Callable[[], str]]:
+    """Return what may take long to answer, by a name for its lock."""
+    found: dict[str, Callable[[], str]] = {}
+    if wanted.share:
+        found["share"] = lambda: storage_cause("share", wanted.share, True, wanted.min_free)
+    if wanted.scratch:
+        mounted = wanted.scratch_is_mounted
+        found["scratch"] = lambda: storage_cause("scratch", wanted.scratch, mounted, wanted.min_free)
+    found["clock"] = lambda: clock_cause(wanted.max_clock_error)
+    return found
+
+
+class Look(NamedTuple):
+    """A look under way."""
+
+    pid: int
+    answer: int
+    """The pipe that it writes to."""
+    until: float
+    """When it should have answered, on the monotonic clock."""
+
+
+def start(name: str, look: Callable[[], str]) -> Look | None:
+    """Look in a process of its own.
+
+    A process that waits for a dead server cannot always be killed. It holds a lock for as long as it lives, so that
+    there is one at most: None while an earlier one holds it.
+    """
+    lock = os.open(f"{LOCK}{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > until:
+                os.close(lock)
+                return None
+            time.sleep(0.1)
+    answer, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            # slurmd waits until nobody holds its end of the output.
+            null = os.open("/dev/null", os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(null, descriptor)
+            os.write(write, f"={look()}".encode())
+        finally:
+            os._exit(0)
+    os.close(lock)
+    os.close(write)
+    return Look(pid, answer, time.monotonic() + LOOK_SECONDS)
+
+
+def finish(look: Look | None) -> str | None:
+    """Return the answer of a look; None when there is none in time."""
+    if look is None:
+        return None
+    ready, _, _ = select.select([look.answer], [], [], max(0.0, look.until - time.monotonic()))
+    text = os.read(look.answer, 4096).decode(errors="replace") if ready else ""
+    os.close(look.answer)
+    if text:
+        os.waitpid(look.pid, 0)
+        return text[1:]
+    # Not waited for: where the kernel waits for a dead server, it may not end.
+    os.kill(look.pid, signal.SIGKILL)
+    return None
+
+
+def slow_causes(wanted: Settings) -> list[str]:
+    """Return what is wrong with the share, scratch and clock."""
+    silent = {
+        "share": f"share {wanted.share} does not answer",
+        "scratch": f"scratch {wanted.scratch} does not answer",
+        # A chrony that does not answer says nothing of the clock.
+        "clock": "",
+    }
+    started = {name: start(name, look) for name, look in looks(wanted).items()}
+    answers = {name: finish(look) for name, look in started.items()}
+    causes = [silent[name] if answer is None else answer for name, answer in answers.items()]
+    return [cause for cause in causes if cause]
+
+
+# What is asked of and told to slurmctld.
+
+
+def run(*command: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run a command."""
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **os.environ, "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        timeout=seconds,
+        check=False,
+    )
+
+
+def scontrol(*arguments: str) -> tuple[bool, str]:
+    """Return whether it succeeded, and what it said."""
+    try:
+        done = run("scontrol", *arguments, seconds=SCONTROL_SECONDS)
+    except subprocess.TimeoutExpired:
+        return False, f"no answer in {SCONTROL_SECONDS} s"
+    return done.returncode == 0, done.stdout.strip()
+
+
+def log(text: str) -> None:
+    """Tell the system's log, and slurmd, which shows it when the check fails."""
+    syslog.openlog("slurmstead-health")
+    syslog.syslog(text)
+    print(text, flush=True)
+
+
+def stop(_number: int, _frame: FrameType | None) -> None:
+    """End at the deadline, whatever is under way."""
+    log(f"not finished after {DEADLINE} s")
+    os._exit(1)
+
+
+def show(node: str) -> Node | str:
+    """Return what slurmctld says of a node, or why that is not known."""
+    ok, said = scontrol("--oneliner", "show", "node", node)
+    # What a library warns of stands in lines of its own.
+    lines = [line for line in said.splitlines() if line.startswith("NodeName=")]
+    return parse(lines[0]) if ok and lines else said or "no answer"
+
+
+def report(action: Action, node: str, before: Node) -> str:
+    """Say what was done, for the log."""
+    if action.state == "RESUME":
+        return f"resumed {node}, which was drained for: {before.reason.removeprefix(PREFIX)}"
+    return f"drained {node}: {action.reason.removeprefix(PREFIX)}"
+
+
+def main() -> int:
+    """Check the node once. Returns the exit status: 1 where the check could not do its work."""
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(DEADLINE)
+    wanted = settings()
+    causes = cgroup_causes() + slow_causes(wanted)
+    seen_cpus, seen_memory = cpus(), memory()
+    # Asked last, so that a person's drain in the meantime is seen.
+    node = show(wanted.node)
+    if isinstance(node, str):
+        # Without slurmctld nothing can be drained, and no job starts.
+        log(f"slurmctld says nothing of {wanted.node}: {node}")
+        return 0
+    action = decide(node, below_declared(node, seen_cpus, seen_memory) + causes)
+    if action is None:
+        return 0
+    told = [f"NodeName={wanted.node}", f"State={action.state}"]
+    ok, said = scontrol("update", *told, *([f"Reason={action.reason}"] if action.reason else []))
+    log(report(action, wanted.node, node) if ok else f"scontrol update {' '.join(told)} failed: {said}")
+    return 0 if ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,601 @@
+"""The health check of a worker: what it decides, what it sees, and the program as slurmd runs it."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import pathlib
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "roles" / "slurmd" / "files" / "health_check.py"
+SPEC = importlib.util.spec_from_file_location("health_check", PROGRAM)
+assert SPEC is not None and SPEC.loader is not None
+health: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(health)
+
+MEMORY = "memory 512 MiB below the declared 1900 MiB"
+OURS = f"slurmstead: {MEMORY}"
+
+
+def node(state: str, reason: str = "", author: str = "root") -> Any:
+    """A node of 4 CPUs and 1900 MiB in a state as scontrol writes it."""
+    return health.parse(line(state, reason, author))
+
+
+def line(state: str, reason: str = "", author: str = "root") -> str:
+    """What scontrol prints of such a node."""
+    text = f"NodeName=node1 CPUTot=4 RealMemory=1900 State={state} ThreadsPerCore=1"
+    return f"{text} Reason={reason} [{author}@2026-11-20T10:00:00]\n" if reason else f"{text}\n"
+
+
+# What it decides
+
+DRAIN = ("DRAIN", OURS)
+RESUME = ("RESUME", "")
+OWN_VERDICT = "Low RealMemory (reported:1388 < 100.00% of configured:1900)"
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "sick", "healthy"),
+    [
+        # state, reason, what is done about a fault, what is done without one
+        ("IDLE", "", DRAIN, None),
+        ("MIXED", "", DRAIN, None),
+        ("ALLOCATED", "", DRAIN, None),
+        ("IDLE+COMPLETING", "", DRAIN, None),
+        ("IDLE+PLANNED", "", DRAIN, None),
+        ("IDLE", "stale words of a node that is back", DRAIN, None),
+        # ours
+        ("IDLE+DRAIN", OURS, None, RESUME),
+        ("MIXED+DRAIN", OURS, None, RESUME),
+        ("ALLOCATED+DRAIN", OURS, None, RESUME),
+        ("IDLE+DRAIN", "slurmstead: memory 500 MiB below the declared 1900 MiB", None, RESUME),
+        ("IDLE+DRAIN", "slurmstead: share /share is not mounted", DRAIN, RESUME),
+        # a person's
+        ("IDLE+DRAIN", "fan | see slurmstead: 12", None, None),
+        ("ALLOCATED+DRAIN", "fan", None, None),
+        ("MIXED+DRAIN", "fan", None, None),
+        ("DOWN+DRAIN", "fan", None, None),
+        ("DOWN", "fan", None, None),
+        ("IDLE+DRAIN", "", None, None),
+        ("IDLE+FAIL", "fan", None, None),
+        ("ALLOCATED+FAIL", "fan", None, None),
+        # not there
+        ("DOWN", "", DRAIN, None),
+        ("DOWN+NOT_RESPONDING", "Not responding", DRAIN, None),
+        ("DOWN*", "Not responding", DRAIN, None),
+        ("IDLE+NOT_RESPONDING", "", DRAIN, None),
+        ("UNKNOWN+NOT_RESPONDING", "", DRAIN, None),
+        ("DOWN*+DRAIN", OURS, None, None),
+        ("DOWN+DRAIN+NOT_RESPONDING", OURS, None, None),
+        ("IDLE+DRAIN+NOT_RESPONDING", OURS, None, None),
+        ("UNKNOWN+DRAIN", OURS, None, None),
+        ("DOWN", OURS, DRAIN, None),
+        # somebody has something under way
+        ("IDLE+DRAIN+REBOOT_REQUESTED", f"{OURS} : Reboot ASAP", None, None),
+        ("DOWN+REBOOT_ISSUED", "", None, None),
+        ("IDLE+POWERED_DOWN", "", None, None),
+        ("IDLE+DRAIN+POWERING_DOWN", OURS, None, None),
+        ("FUTURE", "", None, None),
+    ],
+)
+def test_what_is_done_depends_on_the_state_and_on_who_drained(
+    state: str, reason: str, sick: tuple[str, str] | None, healthy: tuple[str, str] | None
+) -> None:
+    assert health.decide(node(state, reason), [MEMORY]) == sick
+    assert health.decide(node(state, reason), []) == healthy
+
+
+def test_the_verdict_of_slurmctld_is_taken_over() -> None:
+    drained = node("IDLE+DRAIN+INVALID_REG", OWN_VERDICT, "slurm")
+    back = node("IDLE+DRAIN", OWN_VERDICT, "slurm")
+
+    assert health.decide(drained, [MEMORY]) == DRAIN
+    # It is drained again at each registration until one is valid.
+    assert health.decide(drained, []) is None
+    assert health.decide(back, []) == RESUME
+    assert health.decide(node("IDLE+DRAIN", OWN_VERDICT, "root"), []) is None
+
+
+def test_several_causes_are_one_reason() -> None:
+    action = health.decide(node("IDLE"), ["clock 12 s off", "share /share is read-only"])
+
+    assert action.reason == "slurmstead: clock 12 s off; share /share is read-only"
+
+
+def test_a_cause_that_is_added_is_told() -> None:
+    action = health.decide(node("IDLE+DRAIN", OURS), [MEMORY, "clock 12 s off"])
+
+    assert action == ("DRAIN", f"{OURS}; clock 12 s off")
+
+
+def test_a_reason_is_bounded() -> None:
+    causes = [f"scratch /{letter * 90} is read-only" for letter in "abcd"]
+    action = health.decide(node("IDLE"), causes)
+
+    assert len(action.reason) == health.LONGEST
+    assert action.reason.endswith("...")
+    assert health.decide(node("IDLE+DRAIN", action.reason), causes) is None
+
+
+@pytest.mark.parametrize(
+    ("cpus", "memory", "causes"),
+    [
+        (4, 1900, []),
+        (8, 4000, []),
+        (4, 1388, [MEMORY]),
+        (3, 1900, ["CPUs 1 below the declared 4"]),
+        (2, 1899, ["memory 1 MiB below the declared 1900 MiB", "CPUs 2 below the declared 4"]),
+    ],
+)
+def test_a_reason_says_how_much_is_missing(cpus: int, memory: int, causes: list[str]) -> None:
+    assert health.below_declared(node("IDLE"), cpus, memory) == causes
+
+
+# What scontrol prints: 22.05.8 of Debian 12 as it was seen, 24.11 as its source puts it together (src/api/node_info.c).
+
+OUTPUTS = {
+    "22.05": (
+        "NodeName=node1 Arch=x86_64 CoresPerSocket=1  CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=6.51 "
+        "AvailableFeatures=(null) ActiveFeatures=(null) Gres=(null) NodeAddr=10.99.0.1 NodeHostName=vm Version=22.05.8"
+        " OS=Linux 6.18.44-fc-v669 #1 SMP PREEMPT_DYNAMIC @0  RealMemory=24095 AllocMem=0 FreeMem=16156 Sockets=2"
+        " Boards=1 State=IDLE+DRAIN ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A MCS_label=N/A Partitions=p "
+        " BootTime=2026-11-21T02:27:01 SlurmdStartTime=2026-11-21T06:49:16 LastBusyTime=2026-11-21T06:49:16"
+        " CfgTRES=cpu=2,mem=24095M,billing=2 AllocTRES= CapWatts=n/a CurrentWatts=0 AveWatts=0 ExtSensorsJoules=n/s"
+        " ExtSensorsWatts=0 ExtSensorsTemp=n/s Reason=fan [x] y [root@2026-11-21T06:49:42] "
+    ),
+    "24.11": (
+        "NodeName=node1 Arch=aarch64 CoresPerSocket=2  CPUAlloc=0 CPUEfctv=2 CPUTot=2 CPULoad=0.15 "
+        "AvailableFeatures=(null) ActiveFeatures=(null) Gres=(null) NodeAddr=10.77.0.1 NodeHostName=node1"
+        " Version=24.11.5 OS=Linux 6.12.41+deb13-arm64 #1 SMP Debian 6.12.41-1 (2025-08-12)  RealMemory=24095"
+        " AllocMem=0 FreeMem=1506 Sockets=1 Boards=1 State=IDLE+DRAIN ThreadsPerCore=1 TmpDisk=0 Weight=1 Owner=N/A"
+        " MCS_label=N/A Partitions=p "
+        " BootTime=2026-11-20T09:58:01 SlurmdStartTime=2026-11-20T09:59:12 LastBusyTime=2026-11-20T10:00:40"
+        " ResumeAfterTime=None CfgTRES=cpu=2,mem=24095M,billing=2 AllocTRES= CurrentWatts=0 AveWatts=0"
+        " Reason=fan [x] y [root@2026-11-20T10:01:02] Comment=State=IDLE [a@b] ReservationName=maintenance"
+    ),
+}
+
+
+@pytest.mark.parametrize("version", OUTPUTS)
+def test_what_scontrol_prints_is_understood(version: str) -> None:
+    assert health.parse(OUTPUTS[version]) == (
+        {"IDLE", "DRAIN"},
+        2,
+        24095,
+        "fan [x] y",
+        "root",
+    )
+
+
+@pytest.mark.parametrize("version", OUTPUTS)
+def test_a_node_without_a_reason_has_none(version: str) -> None:
+    seen = health.parse(OUTPUTS[version].partition(" Reason=")[0] + " Comment=State=DOWN [a@b]")
+
+    assert (seen.states, seen.reason, seen.author) == ({"IDLE", "DRAIN"}, "", "")
+
+
+# What it sees
+
+
+@pytest.fixture
+def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A directory with the files that the kernel and Slurm would hold; there is no chrony."""
+    files = {
+        "MOUNTS": f"systemd-1 {tmp_path}/share autofs rw 0 0\nserver:/s {tmp_path}/share nfs4 rw 0 0\n",
+        "MEMORY": "MemTotal:        1945600 kB\nMemFree: 1 kB\n",
+        "CPUS": "0-3\n",
+        "CONTROLLERS": "cpuset cpu io memory pids\n",
+        "CONTROLLERS_V1": "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
+        "cpuset\t4\t1\t1\ncpu\t2\t1\t1\nmemory\t6\t1\t1\nfreezer\t7\t1\t1\n",
+        "SETTINGS": f"# of the role\nshare_path={tmp_path}/share\nmax_clock_error=10\nmin_free=1024\n",
+        "SCRATCH": f"scratch_path={tmp_path}/scratch\nscratch_is_mounted=no\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(health, name, str(tmp_path / name))
+    (tmp_path / "slurm.conf").write_text("#X=y/cgroup\nProctrackType=proctrack/cgroup\n")
+    monkeypatch.setattr(health, "CONFIGURATIONS", (str(tmp_path / "absent"), str(tmp_path / "slurm.conf")))
+    monkeypatch.setattr(health, "LOCK", f"{tmp_path}/lock-")
+    monkeypatch.setattr(health, "LOOK_SECONDS", 2)
+    monkeypatch.setattr(health, "LOCK_SECONDS", 0.2)
+    monkeypatch.setenv("SLURMD_NODENAME", "node1")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    for name in ("bin", "share", "scratch"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def command(place: pathlib.Path, name: str, script: str) -> None:
+    """Put a command of the test in place."""
+    path = place / "bin" / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_memory_is_counted_as_slurmd_does(place: pathlib.Path) -> None:
+    assert health.memory() == 1900
+
+
+@pytest.mark.parametrize(("online", "number"), [("0", 1), ("0-7", 8), ("0,4-7", 5), ("0-1,3,8-9", 5)])
+def test_the_cpus_that_are_online_are_counted(place: pathlib.Path, online: str, number: int) -> None:
+    (place / "CPUS").write_text(f"{online}\n")
+
+    assert health.cpus() == number
+
+
+def test_the_node_is_called_as_slurmd_calls_it(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert health.settings().node == "node1"
+    monkeypatch.delenv("SLURMD_NODENAME")
+    assert health.settings().node == os.uname().nodename.partition(".")[0]
+    (place / "SETTINGS").write_text("node=n7\n")
+    assert health.settings().node == "n7"
+
+
+def test_the_settings_of_both_roles_are_read(place: pathlib.Path) -> None:
+    assert health.settings() == ("node1", f"{place}/share", f"{place}/scratch", False, 10, 1024)
+
+
+def test_without_settings_no_directory_is_looked_at(place: pathlib.Path) -> None:
+    (place / "SETTINGS").unlink()
+    (place / "SCRATCH").unlink()
+
+    assert list(health.looks(health.settings())) == ["clock"]
+
+
+def v1(place: pathlib.Path) -> None:
+    (place / "CONTROLLERS").unlink()
+
+
+def v1_without_memory(place: pathlib.Path) -> None:
+    v1(place)
+    table = place / "CONTROLLERS_V1"
+    table.write_text(table.read_text().replace("memory\t6\t1\t1", "memory\t0\t1\t0"))
+
+
+def without_memory(place: pathlib.Path) -> None:
+    (place / "CONTROLLERS").write_text("cpuset cpu io pids\n")
+
+
+def without_cgroups_in_slurm(place: pathlib.Path) -> None:
+    without_memory(place)
+    (place / "slurm.conf").write_text("#X=y/cgroup\nProctrackType=proctrack/linuxproc\n")
+
+
+def without_slurm_conf(place: pathlib.Path) -> None:
+    without_memory(place)
+    (place / "slurm.conf").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "causes"),
+    [
+        (lambda place: None, []),
+        (v1, []),
+        (without_memory, ["cgroup controller missing: memory"]),
+        (v1_without_memory, ["cgroup controller missing: memory"]),
+        (without_cgroups_in_slurm, []),
+        (without_slurm_conf, []),
+    ],
+)
+def test_the_controllers_that_slurm_needs_are_there(
+    place: pathlib.Path, change: Callable[[pathlib.Path], None], causes: list[str]
+) -> None:
+    change(place)
+
+    assert health.cgroup_causes() == causes
+
+
+def filesystem(**values: int) -> os.statvfs_result:
+    """A file system of 100 GiB, half of it free."""
+    names = ("bsize", "frsize", "blocks", "bfree", "bavail", "files", "ffree", "favail", "flag", "namemax")
+    blocks = 100 << 18
+    given = {"bsize": 4096, "frsize": 4096, "blocks": blocks, "bavail": blocks // 2, "files": 9, "favail": 9}
+    return os.statvfs_result([{**given, **values}.get(name, 0) for name in names])
+
+
+@pytest.mark.parametrize(
+    ("seen", "cause"),
+    [
+        (filesystem(), ""),
+        (filesystem(flag=os.ST_RDONLY), "is read-only"),
+        (filesystem(bavail=0), "is full, 0 MiB left"),
+        (filesystem(bavail=1023 << 8), "is full, 1023 MiB left"),
+        (filesystem(bavail=1024 << 8), ""),
+        # 1 % of 1 GiB
+        (filesystem(blocks=1 << 18, bavail=10 << 8), "is full, 10 MiB left"),
+        (filesystem(blocks=1 << 18, bavail=11 << 8), ""),
+        (filesystem(favail=0), "is full, no inode left"),
+        # Btrfs counts none.
+        (filesystem(files=0, favail=0), ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["share", "scratch"])
+def test_a_directory_must_be_writable_and_have_room(
+    place: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str, seen: os.statvfs_result, cause: str
+) -> None:
+    monkeypatch.setattr(health.os, "statvfs", lambda path: seen)
+    path = f"{place}/share"
+
+    assert health.storage_cause(name, path, True, 1024) == (f"{name} {path} {cause}" if cause else "")
+
+
+@pytest.mark.parametrize("mounts", ["", "systemd-1 {} autofs rw 0 0\n", "server:/s {}/a nfs4 rw 0 0\n"])
+def test_what_must_be_mounted_is_missing_without_its_file_system(place: pathlib.Path, mounts: str) -> None:
+    path = f"{place}/share"
+    (place / "MOUNTS").write_text(mounts.format(path))
+
+    assert health.storage_cause("share", path, True, 0) == f"share {path} is not mounted"
+    assert health.storage_cause("scratch", path, False, 0) == ""
+
+
+@pytest.mark.parametrize(("mounted", "cause"), [(True, "is not mounted"), (False, "No such file or directory")])
+def test_a_directory_that_is_gone_is_told(place: pathlib.Path, mounted: bool, cause: str) -> None:
+    (place / "MOUNTS").write_text("")
+
+    assert health.storage_cause("scratch", f"{place}/gone", mounted, 0).endswith(cause)
+
+
+TRACKING = "0A4D0003,10.77.0.3,11,1763632800.123456789,{},0.000001,0.00002,1.2,0.0,0.05,0.001,0.002,64.2,{}"
+
+
+@pytest.mark.parametrize(
+    ("script", "cause"),
+    [
+        (f"echo {TRACKING.format('0.000012345', 'Normal')}", ""),
+        (f"echo {TRACKING.format('9.9', 'Normal')}", ""),
+        (f"echo {TRACKING.format('12.3', 'Normal')}", "clock 12 s off"),
+        (f"echo {TRACKING.format('-3600.0', 'Normal')}", "clock 3600 s off"),
+        # A second to be inserted.
+        (f"echo {TRACKING.format('-3600.0', 'Insert second')}", "clock 3600 s off"),
+        ("echo 00000000,,0,0.0,3600.0,0.0,0.0,0.0,0.0,0.0,1.0,1.0,0.0,Not synchronised", ""),
+        ("echo 506 Cannot talk to daemon; exit 1", ""),
+        ("", ""),
+    ],
+)
+def test_the_clock_is_as_good_as_chrony_says(place: pathlib.Path, script: str, cause: str) -> None:
+    command(place, "chronyc", script)
+
+    assert health.clock_cause(10) == cause
+
+
+def test_without_chrony_nothing_is_said_of_the_clock(place: pathlib.Path) -> None:
+    assert health.clock_cause(10) == ""
+
+
+def hang() -> str:
+    time.sleep(60)
+    return ""
+
+
+@pytest.fixture
+def stuck(place: pathlib.Path) -> Iterator[pathlib.Path]:
+    """An earlier look at the share still waits for a dead server."""
+    with (place / "lock-share.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield place
+
+
+def test_a_directory_that_does_not_answer_is_told_in_time(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(health.os, "statvfs", lambda path: hang())
+    started = time.monotonic()
+
+    assert health.slow_causes(health.settings()) == [
+        f"share {place}/share does not answer",
+        f"scratch {place}/scratch does not answer",
+    ]
+    assert time.monotonic() - started < 10
+
+
+def test_a_look_that_fails_gives_no_answer(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "MOUNTS").unlink()
+
+    assert health.slow_causes(health.settings()) == [f"share {place}/share does not answer"]
+
+
+def test_no_second_process_waits_for_a_dead_server(stuck: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forks = []
+    monkeypatch.setattr(health.os, "fork", lambda: forks.append("share") or 0)
+
+    assert health.start("share", hang) is None
+    assert forks == []
+
+
+def test_a_dead_server_hides_no_other_fault(stuck: pathlib.Path) -> None:
+    (stuck / "scratch").rmdir()
+
+    assert health.slow_causes(health.settings()) == [
+        f"share {stuck}/share does not answer",
+        f"scratch {stuck}/scratch: No such file or directory",
+    ]
+
+
+def test_looks_leave_no_lock(place: pathlib.Path) -> None:
+    assert health.slow_causes(health.settings()) == []
+    assert health.slow_causes(health.settings()) == []
+
+
+# The program as slurmd runs it
+
+
+class Worker:
+    """A worker with a scontrol that shows a line, and writes down what it is told."""
+
+    def __init__(self, place: pathlib.Path) -> None:
+        self.place = place
+        self.program = place / "health-check"
+        text = PROGRAM.read_text()
+        for name in ("MOUNTS", "MEMORY", "CPUS", "CONTROLLERS", "CONTROLLERS_V1", "SETTINGS", "SCRATCH"):
+            text = self.replace(text, f'\n{name} = "', f'\n{name} = "{place / name}"  # ')
+        text = self.replace(text, '\nLOCK = "', f'\nLOCK = "{place}/lock-"  # ')
+        text = self.replace(text, "\nCONFIGURATIONS = (", f'\nCONFIGURATIONS = ("{place}/slurm.conf",)  # ')
+        text = self.replace(text, '"PATH": "', f'"PATH": "{place}/bin:')
+        self.program.write_text(text)
+        self.program.chmod(0o755)
+        self.shows("IDLE")
+
+    @staticmethod
+    def replace(text: str, old: str, new: str) -> str:
+        """Replace what must be there once."""
+        assert text.count(old) == 1
+        return text.replace(old, new)
+
+    def scontrol(self, show: str) -> None:
+        """Let `scontrol show` do something."""
+        script = f'case $* in\nupdate*) for word; do echo "$word"; done > {self.place}/told ;;\n*) {show} ;;\nesac'
+        command(self.place, "scontrol", script)
+
+    def shows(self, state: str, reason: str = "", author: str = "root") -> None:
+        """Let `scontrol show` show the node in a state."""
+        (self.place / "shown").write_text(line(state, reason, author))
+        self.scontrol(f'[ "$*" = "--oneliner show node node1" ] && cat {self.place}/shown')
+
+    def check(self, status: int = 0) -> tuple[str, list[str]]:
+        """Run the program; returns what it prints and what it told slurmctld."""
+        told = self.place / "told"
+        told.unlink(missing_ok=True)
+        # run_script_health_check of slurmd gives this and nothing else.
+        environment = {"SLURMD_NODENAME": "node1"}
+        done = subprocess.run(
+            [str(self.program)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == status, done.stdout
+        return done.stdout, told.read_text().splitlines() if told.exists() else []
+
+
+@pytest.fixture
+def worker(place: pathlib.Path) -> Worker:
+    """A worker on which nothing is wrong; the other end of a real shell and of real commands."""
+    return Worker(place)
+
+
+def test_a_healthy_worker_is_left_alone_in_silence(worker: Worker) -> None:
+    assert worker.check() == ("", [])
+
+
+def test_a_worker_with_less_memory_is_drained_and_comes_back(worker: Worker) -> None:
+    memory = worker.place / "MEMORY"
+    good = memory.read_text()
+    memory.write_text("MemTotal:        1421312 kB\n")
+
+    said, told = worker.check()
+    assert told == ["update", "NodeName=node1", "State=DRAIN", f"Reason={OURS}"]
+    assert MEMORY in said
+
+    worker.shows("IDLE+DRAIN", OURS)
+    assert worker.check() == ("", [])
+
+    memory.write_text(good)
+    said, told = worker.check()
+    assert told == ["update", "NodeName=node1", "State=RESUME"]
+    assert MEMORY in said
+
+
+@pytest.mark.parametrize("memory", [1421312, 1945600])
+def test_a_drain_of_a_person_stays(worker: Worker, memory: int) -> None:
+    (worker.place / "MEMORY").write_text(f"MemTotal: {memory} kB\n")
+    worker.shows("IDLE+DRAIN", "fan")
+
+    assert worker.check() == ("", [])
+
+
+def test_all_that_is_wrong_is_told(worker: Worker) -> None:
+    (worker.place / "CPUS").write_text("0-2\n")
+    (worker.place / "CONTROLLERS").write_text("cpu cpuset\n")
+    (worker.place / "MOUNTS").write_text("")
+    (worker.place / "scratch").rmdir()
+    command(worker.place, "chronyc", f"echo {TRACKING.format('-20.1', 'Normal')}")
+
+    text = worker.replace(worker.program.read_text(), "\nLONGEST = ", "\nLONGEST = 9999  # ")
+    worker.program.write_text(text)
+
+    _, told = worker.check()
+
+    reason = told[-1].removeprefix("Reason=slurmstead: ")
+    assert reason.split("; ") == [
+        "CPUs 1 below the declared 4",
+        "cgroup controller missing: memory",
+        f"share {worker.place}/share is not mounted",
+        f"scratch {worker.place}/scratch: No such file or directory",
+        "clock 20 s off",
+    ]
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        "echo 'slurm_load_node: Unable to contact slurm controller (connect failure)' >&2; exit 1",
+        "echo 'Node node1 not found'",
+        "exit 0",
+    ],
+)
+def test_a_controller_that_does_not_answer_is_no_failure(worker: Worker, show: str) -> None:
+    (worker.place / "CPUS").write_text("0\n")
+    worker.scontrol(show)
+
+    said, told = worker.check()
+
+    assert said.startswith("slurmctld says nothing of node1: ")
+    assert told == []
+
+
+def test_a_controller_that_hangs_is_no_failure(worker: Worker) -> None:
+    text = worker.replace(worker.program.read_text(), "\nSCONTROL_SECONDS = ", "\nSCONTROL_SECONDS = 0.5  # ")
+    worker.program.write_text(text)
+    worker.scontrol("exec sleep 60")
+
+    said, told = worker.check()
+
+    assert "no answer" in said
+    assert told == []
+
+
+def test_a_drain_that_slurmctld_refuses_fails_the_check(worker: Worker) -> None:
+    (worker.place / "CPUS").write_text("0\n")
+    command(
+        worker.place, "scontrol", f"case $* in update*) echo refused; exit 1 ;; *) cat {worker.place}/shown ;; esac"
+    )
+
+    said, _ = worker.check(status=1)
+
+    assert "failed: refused" in said
+
+
+def test_the_check_ends_at_its_deadline(worker: Worker) -> None:
+    text = worker.replace(worker.program.read_text(), "\nDEADLINE = ", "\nDEADLINE = 1  # ")
+    worker.program.write_text(text)
+    worker.scontrol("exec sleep 60")
+
+    said, _ = worker.check(status=1)
+
+    assert said == "not finished after 1 s\n"
+
+
+def test_slurmd_does_not_wait_for_a_stuck_look(worker: Worker) -> None:
+    text = worker.replace(worker.program.read_text(), "\nLOOK_SECONDS = ", "\nLOOK_SECONDS = 0.5  # ")
+    hanging = "        time.sleep(60)\n        seen = os.statvfs("
+    worker.program.write_text(worker.replace(text, "        seen = os.statvfs(", hanging))
+    # As a process that even SIGKILL does not end.
+    worker.program.write_text(
+        worker.replace(worker.program.read_text(), "    os.kill(look.pid, ", "    max(look.pid, ")
+    )
+    started = time.monotonic()
+
+    _, told = worker.check()
+
+    assert time.monotonic() - started < 20
+    assert f"share {worker.place}/share does not answer" in told[-1]
