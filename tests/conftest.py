@@ -1,5 +1,6 @@
-"""Lets tests import the code of the repository under the names by which Ansible and scripts/stead know it."""
+"""Lets tests find the virtual environment's tools, and our code under the names that Ansible and scripts/stead use."""
 
+import os
 import pathlib
 import sys
 
@@ -10,3 +11,4 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Modules import what they share as ansible.module_utils.slurmstead; Ansible finds it through ansible.cfg.
 ansible.module_utils.__path__.append(str(ROOT / "plugins" / "module_utils"))
 sys.path += [str(ROOT / "scripts"), *(str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.is_dir())]
+os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
