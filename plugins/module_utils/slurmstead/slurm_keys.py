@@ -15,10 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-VERSIONS = ("21.08", "22.05", "23.11", "24.11")
+from ansible.module_utils.slurmstead import slurm_versions
+
+VERSIONS = tuple(slurm_versions.TABLE)
 """The supported versions, oldest first: Ubuntu 22.04, Debian 12, Ubuntu 24.04, Debian 13."""
 
-VERSION_OF_RELEASE = {"jammy": "21.08", "bookworm": "22.05", "noble": "23.11", "trixie": "24.11"}
+VERSION_OF_RELEASE = {version.codename: name for name, version in slurm_versions.TABLE.items()}
 """Slurm's version by the code name of the distribution's release."""
 
 

@@ -1,0 +1,156 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What differs between the versions of Slurm, other than the keys of its files, which are in slurm_keys.
+
+Source: SchedMD/slurm at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1, 24-11-5-1 (RELEASE_NOTES,
+src/common/slurm_protocol_common.h, src/slurmd/common/xcpuinfo.c, src/plugins), and the packages of the distributions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of Slurm as its distribution packages it."""
+
+    distribution: str
+    """`ID` in os-release(5)"""
+    release: str
+    """`VERSION_ID`"""
+    codename: str
+    oldest_peer: str
+    """the oldest slurmd and client that its slurmctld understands"""
+    controller_user: str
+    """`User=` of slurmctld.service; as root, slurmctld itself changes to SlurmUser"""
+    unit_type: str
+    """`Type=` of the units"""
+    needs_slurm_conf: bool
+    """whether slurmd.service has ConditionPathExists=/etc/slurm/slurm.conf"""
+    plugins: Mapping[str, bool]
+    """whether it has a plugin, by name, of those that not every version has"""
+    defaults: Mapping[str, Any]
+    """of slurm.conf, where they are not the same in every version"""
+    sockets_by_numa: bool
+    """whether slurmd knows SlurmdParameters=numa_node_as_socket"""
+    hides_slow_cores: bool
+    """whether slurmd leaves out the slow cores of Intel unless SlurmdParameters has allow_ecores (since 23.02)"""
+    binds_by_hardware: bool
+    """whether task/affinity counts with the sockets and cores of the machine, not with those of its line"""
+
+
+OLD_DEFAULTS = {"SelectType": "select/linear", "PriorityType": "priority/basic", "TreeWidth": 50}
+NEW_DEFAULTS = {"SelectType": "select/cons_tres", "PriorityType": "priority/multifactor", "TreeWidth": 16}
+
+TABLE: Mapping[str, Version] = {
+    "21.08": Version(
+        *("ubuntu", "22.04", "jammy"),
+        oldest_peer="20.02",
+        controller_user="root",
+        unit_type="simple",
+        needs_slurm_conf=True,
+        plugins={"auth/slurm": False, "cgroup/v2": False, "select/cons_res": True},
+        defaults=OLD_DEFAULTS,
+        sockets_by_numa=False,
+        hides_slow_cores=False,
+        binds_by_hardware=False,
+    ),
+    "22.05": Version(
+        *("debian", "12", "bookworm"),
+        oldest_peer="20.11",
+        controller_user="root",
+        unit_type="simple",
+        needs_slurm_conf=True,
+        plugins={"auth/slurm": False, "cgroup/v2": True, "select/cons_res": True},
+        defaults=OLD_DEFAULTS,
+        sockets_by_numa=True,
+        hides_slow_cores=False,
+        binds_by_hardware=False,
+    ),
+    "23.11": Version(
+        *("ubuntu", "24.04", "noble"),
+        oldest_peer="22.05",
+        controller_user="slurm",
+        unit_type="notify",
+        needs_slurm_conf=False,
+        plugins={"auth/slurm": True, "cgroup/v2": True, "select/cons_res": False},
+        defaults=NEW_DEFAULTS,
+        sockets_by_numa=True,
+        hides_slow_cores=True,
+        binds_by_hardware=True,
+    ),
+    "24.11": Version(
+        *("debian", "13", "trixie"),
+        oldest_peer="23.02",
+        controller_user="slurm",
+        unit_type="notify",
+        needs_slurm_conf=False,
+        plugins={"auth/slurm": True, "cgroup/v2": True, "select/cons_res": False},
+        defaults=NEW_DEFAULTS,
+        sockets_by_numa=True,
+        hides_slow_cores=True,
+        binds_by_hardware=True,
+    ),
+}
+"""The supported versions, oldest first."""
+
+OLDEST_PEER = {name: version.oldest_peer for name, version in TABLE.items()} | {"25.05": "23.11"}
+"""The oldest peer by the version of slurmctld; also of versions that no supported release has yet."""
+
+
+def of_release(distribution: str, release: str) -> str | None:
+    """Return the version that a release installs, its names as in os-release(5); None of one that is not supported.
+
+    >>> of_release("debian", "12")
+    '22.05'
+    """
+    return next((name for name, v in TABLE.items() if (v.distribution, v.release) == (distribution, release)), None)
+
+
+def number(version: str) -> tuple[int, ...]:
+    """Return a version for comparison.
+
+    >>> number("slurm-wlm 22.05.8") < number("23.11")
+    True
+    """
+    return tuple(int(part) for part in re.findall(r"\d+", version))[:2]
+
+
+def known(version: str | None) -> Version:
+    """Return what is known of a version: of the newest in the table that is not newer than it.
+
+    Of no version at all, it is the newest: what it needs in addition, older ones ignore.
+
+    >>> known("22.05.8").codename, known("23.02").codename, known(None).codename, known("25.05").codename
+    ('bookworm', 'bookworm', 'trixie', 'trixie')
+    """
+    names = [name for name in TABLE if version is None or number(name) <= number(version)]
+    return TABLE[names[-1] if names else next(iter(TABLE))]
+
+
+def can_talk(controller: str, node: str) -> bool:
+    """Say whether slurmctld of the one version understands slurmd and clients of the other.
+
+    >>> can_talk("24.11", "23.11"), can_talk("24.11", "22.05"), can_talk("22.05", "24.11")
+    (True, False, False)
+    """
+    return number(OLDEST_PEER[controller]) <= number(node) <= number(controller)
+
+
+def mixture_problems(control: str, versions: Mapping[str, str | None]) -> list[str]:
+    """Return a line for each node whose Slurm cannot talk to that of the control node.
+
+    `versions` are by name of node; what is None or missing was not heard, and is no problem.
+    """
+    controller = versions.get(control)
+    if controller is None:
+        return []
+    return [
+        f"{name}: its release has Slurm {version}, but {control} will have {controller}, "
+        f"which talks to {OLDEST_PEER[controller]} up to {controller}; install the same release on both"
+        for name, version in versions.items()
+        if version is not None and not can_talk(controller, version)
+    ]
