@@ -3,21 +3,19 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 from typing import Any
 
+import ansible.module_utils
 import yaml
 from ansible.plugins.action import ActionBase
 
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+memory = importlib.import_module("ansible.module_utils.slurmstead.hardware_memory")
+
 HEADER = "# Measured by site.yml; a node that is off keeps its place in the cluster by this file.\n"
-
-MEMORY_TOLERANCE = 0.02
-"""MemTotal is not the same after each boot; a difference below this part of it is none. Jobs get 5 % less anyway."""
-
-
-def same_memory(known: Any, measured: int) -> bool:
-    """Say whether the measured memory is the remembered one, both in MiB."""
-    return isinstance(known, int) and abs(measured - known) <= known * MEMORY_TOLERANCE
 
 
 class ActionModule(ActionBase):
@@ -30,18 +28,31 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = self._execute_module(module_args={}, task_vars=variables)
         if result.get("failed") or result.get("unreachable"):
             return result
+        name = variables["inventory_hostname"]
         directory = self._task.args.get("directory") or f"{variables['inventory_dir']}/hardware"
-        file = pathlib.Path(directory, f"{variables['inventory_hostname']}.yml")
+        file = pathlib.Path(directory, f"{name}.yml")
         before = file.read_text() if file.exists() else ""
         known = yaml.safe_load(before) or {}
-        hardware = dict(result["hardware"])
-        if same_memory(known.get("memory"), hardware["memory"]):
-            hardware["memory"] = known["memory"]
-        after = HEADER + yaml.safe_dump(hardware)
+        new = memory.remembered(known, result["hardware"])
+        after = HEADER + yaml.safe_dump(new)
         result["changed"] = before != after
         if result["changed"]:
+            result |= self._told(name, known, new)
             result["diff"] = [{"before": before, "after": after, "before_header": file.name, "after_header": file.name}]
             if not self._task.check_mode:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(after)
         return result
+
+    def _told(self, name: str, known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+        """Return the message about what changed, and a warning if the node has become smaller."""
+        if not known:
+            return {"msg": f"{name}: measured for the first time"}
+        changes = "; ".join(memory.changes(known, new)) or "more is remembered of it than before"
+        told: dict[str, Any] = {"msg": f"{name}: {changes}"}
+        if memory.has_shrunk(known, new):
+            told["warnings"] = [
+                f"{name} has become smaller: {changes}. Its line in slurm.conf follows; if that is a fault of the "
+                "machine, mend it and run site.yml again."
+            ]
+        return told

@@ -8,9 +8,10 @@ DOCUMENTATION = r"""
 module: slurm_hardware
 short_description: Measure what Slurm needs to know of a node
 description:
-  - Reads CPUs and memory of a node from C(/sys) and C(/proc). Its action half remembers them on the controller, in
-    C(hardware/<node>.yml) beside the inventory, so that a node that is off keeps its place in the cluster.
-  - Reports a change when what it remembers changes.
+  - Reads CPUs, memory, disks and versions of a node, and never writes there. What cannot be found is null or empty.
+  - Its action half remembers on the controller what stays the same between boots, in C(hardware/<node>.yml) beside the
+    inventory, so that a node that is off keeps its place in the cluster. In check mode it remembers nothing.
+  - Reports a change when what it remembers changes, and warns when a node has become smaller.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
@@ -35,65 +36,83 @@ hardware:
     architecture: {description: Machine name of uname(2)., type: str}
     cpus: {description: CPUs that are online., type: int}
     sockets: {description: Packages with online CPUs., type: int}
+    clusters: {description: Clusters of CPUs as the kernel names them; null if it does not., type: int}
+    cores: {description: Cores with online CPUs., type: int}
     cores_per_socket: {description: Cores of a package; of the largest one where they differ., type: int}
     threads_per_core: {description: CPUs of a core; of the largest one where they differ., type: int}
+    numa_nodes: {description: NUMA nodes; null if the kernel knows none., type: int}
+    hwloc:
+      description: What hwloc sees, with which slurmd counts; null without its library.
+      type: dict
+      contains:
+        packages: {description: Number of packages., type: int}
+        groups: {description: Number of groups., type: int}
+        l3_caches: {description: Number of L3 caches., type: int}
+        l3_cores: {description: Number of cores below an L3 cache., type: int}
+        numa_nodes: {description: Number of NUMA nodes., type: int}
+        numa_parent: {description: What the first NUMA node is in; C(numa_node_as_socket) makes it a socket., type: str}
+        cores: {description: Number of cores., type: int}
+        pus: {description: Number of CPUs., type: int}
+    cpu_capacity: {description: Capacity by list of CPUs; empty if the kernel gives none., type: dict}
+    core_types: {description: 'List of CPUs by type of core on Intel, C(core) (fast) and C(atom).', type: dict}
+    fast_cores: {description: Number of fast cores; 0 where all are alike., type: int}
+    slow_cores: {description: Number of slow cores; 0 where all are alike., type: int}
+    offline_cpus: {description: 'List of CPUs that are switched off, such as C(2-3).', type: str}
+    isolated_cpus: {description: List of CPUs that the kernel keeps free of tasks., type: str}
     memory: {description: Memory that the kernel manages in MiB., type: int}
+    board: {description: Name of the board in the device tree; null without one., type: str}
+    compatible: {description: 'Names in the device tree, from the board to its chip.', type: list}
+    cgroup:
+      description: Control groups.
+      type: dict
+      contains:
+        mode: {description: 'C(v1), C(v2) or C(hybrid).', type: str}
+        controllers: {description: Controllers that can be used., type: list}
+    disks:
+      description: Disks of the machine.
+      type: list
+      elements: dict
+      contains:
+        name: {description: Name of the kernel; it can be another after the next boot., type: str}
+        id: {description: Its first name in /dev/disk/by-id., type: str}
+        size: {description: Size in bytes., type: int}
+        model: {description: Model., type: str}
+    slurm: {description: Version of slurmd; null if it is not installed., type: str}
+    slurmd: {description: 'Numbers that C(slurmd -C) prints; memory in MiB.', type: dict}
+    munge: {description: Version of munge; null if it is not installed., type: str}
 """
 
-import collections
 import os
-import pathlib
-import re
+from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-CPU_DIRECTORY = re.compile(r"cpu\d+")
+from ansible.module_utils.slurmstead import hardware, hwloc
 
 
-def topology(root: pathlib.Path) -> tuple[int, int, int, int]:
-    """Return CPUs, packages, cores of the largest package and CPUs of the largest core, of the CPUs that are online.
-
-    Source: Documentation/ABI/stable/sysfs-devices-system-cpu of the kernel.
-    """
-    threads: dict[tuple[str, str], int] = collections.Counter()
-    for cpu in root.iterdir():
-        if not CPU_DIRECTORY.fullmatch(cpu.name):
-            continue
-        try:
-            package = (cpu / "topology/physical_package_id").read_text().strip()
-            core = (cpu / "topology/core_cpus_list").read_text().strip()
-        except FileNotFoundError:
-            continue  # an offline CPU has no topology
-        threads[package, core] += 1
-    cores = collections.Counter(package for package, _ in threads)
-    return sum(threads.values()), len(cores), max(cores.values()), max(threads.values())
-
-
-def memory_mib(meminfo: str) -> int:
-    """Return MemTotal of proc(5)'s meminfo in MiB, rounded down.
-
-    >>> memory_mib("MemTotal:        8127932 kB\\n")
-    7937
-    """
-    match = re.search(r"^MemTotal:\s+(\d+) kB", meminfo, re.MULTILINE)
-    if match is None:
-        raise ValueError("/proc/meminfo has no MemTotal")
-    return int(match[1]) // 1024
+def output(module: AnsibleModule, program: str, option: str) -> str:
+    """Return what a program prints to standard output; empty if it is not installed or fails."""
+    path = module.get_bin_path(program)
+    if path is None:
+        return ""
+    code, stdout, _ = module.run_command([path, option])
+    return stdout if code == 0 else ""
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={"directory": {"type": "path"}}, supports_check_mode=True)
-    cpus, sockets, cores, threads = topology(pathlib.Path("/sys/devices/system/cpu"))
-    hardware = {
+    module.run_command_environ_update = {"LC_ALL": "C", "LANGUAGE": "C"}
+    measured = {
         "architecture": os.uname().machine,
-        "cpus": cpus,
-        "sockets": sockets,
-        "cores_per_socket": cores,
-        "threads_per_core": threads,
-        "memory": memory_mib(pathlib.Path("/proc/meminfo").read_text()),
+        **hardware.measure(Path("/")),
+        "hwloc": hwloc.look(),
+        "slurm": hardware.version(output(module, "slurmd", "-V")),
+        # Complaints about the arrangement go to standard error, in the middle of a line.
+        "slurmd": hardware.slurmd_says(output(module, "slurmd", "-C")),
+        "munge": hardware.version(output(module, "munge", "--version")),
     }
-    module.exit_json(changed=False, hardware=hardware)
+    module.exit_json(changed=False, hardware=measured)
 
 
 if __name__ == "__main__":

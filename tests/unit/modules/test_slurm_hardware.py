@@ -7,7 +7,7 @@ import pathlib
 import platform
 import subprocess
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,60 +18,21 @@ RunModule = Callable[..., Any]
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture
-def slurm_hardware(load_module: Callable[[str], types.ModuleType]) -> types.ModuleType:
-    return load_module("slurm_hardware")
-
-
-def make_cpus(root: pathlib.Path, cpus: Iterable[tuple[str, str]], offline: Iterable[int] = ()) -> pathlib.Path:
-    """Make a sysfs tree with the package and the siblings (`core_cpus_list`) of each CPU that is online."""
-    for other in ("cpufreq", "cpuidle"):
-        (root / other).mkdir()
-    for number, (package, siblings) in enumerate(cpus):
-        topology = root / f"cpu{number}" / "topology"
-        topology.mkdir(parents=True)
-        (topology / "physical_package_id").write_text(f"{package}\n")
-        (topology / "core_cpus_list").write_text(f"{siblings}\n")
-    for number in offline:
-        (root / f"cpu{number}").mkdir()
-    return root
-
-
-CASES = {
-    "one package": ([("0", "0"), ("0", "1")], [], (2, 1, 2, 1)),
-    "one package with SMT": ([("0", "0,2"), ("0", "1,3"), ("0", "0,2"), ("0", "1,3")], [], (4, 1, 2, 2)),
-    "SMT with neighbours as siblings": ([("0", "0-1"), ("0", "0-1")], [], (2, 1, 1, 2)),
-    "two packages": ([("0", "0"), ("0", "1"), ("1", "2"), ("1", "3")], [], (4, 2, 2, 1)),
-    "a CPU is offline": ([("0", "0"), ("0", "1"), ("0", "2")], [3], (3, 1, 3, 1)),
-    "a sibling is offline": ([("0", "0,2"), ("0", "1"), ("0", "0,2")], [3], (3, 1, 2, 2)),
-    "a kernel that knows no packages": ([("-1", "0"), ("-1", "1")], [], (2, 1, 2, 1)),
-    "RK3588, the vendor's kernel": ([(package, str(cpu)) for cpu, package in enumerate("00001122")], [], (8, 3, 4, 1)),
-    "RK3588, mainline": ([("0", str(cpu)) for cpu in range(8)], [], (8, 1, 8, 1)),
-}
-
-
-@pytest.mark.parametrize(("cpus", "offline", "expected"), CASES.values(), ids=CASES)
-def test_cpus_are_counted_as_they_are_arranged(
-    slurm_hardware: types.ModuleType,
-    tmp_path: pathlib.Path,
-    cpus: list[tuple[str, str]],
-    offline: list[int],
-    expected: tuple[int, int, int, int],
-) -> None:
-    assert slurm_hardware.topology(make_cpus(tmp_path, cpus, offline)) == expected
-
-
-def test_meminfo_without_a_total_is_an_error(slurm_hardware: types.ModuleType) -> None:
-    with pytest.raises(ValueError, match="MemTotal"):
-        slurm_hardware.memory_mib("MemFree: 1 kB\n")
-
-
 def test_this_machine_can_be_measured(run_module: RunModule) -> None:
     hardware = run_module("slurm_hardware").result["hardware"]
 
     assert hardware["architecture"] == platform.machine()
     assert hardware["cpus"] == len(list(pathlib.Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology")))
     assert hardware["memory"] == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
+    assert hardware["hwloc"] is None or hardware["hwloc"]["pus"] >= hardware["cpus"]
+
+
+def test_what_is_documented_is_what_is_returned(
+    run_module: RunModule, load_module: Callable[[str], types.ModuleType]
+) -> None:
+    documented = yaml.safe_load(load_module("slurm_hardware").RETURN)["hardware"]["contains"]
+
+    assert documented.keys() == run_module("slurm_hardware").result["hardware"].keys()
 
 
 class Site:
@@ -110,6 +71,7 @@ def test_what_is_measured_is_remembered_once(site: Site) -> None:
 
     assert "changed=1" in first.stdout
     assert "+architecture:" in first.stdout
+    assert "has become smaller" not in first.stdout + first.stderr
     assert "changed=0" in second.stdout
     assert yaml.safe_load(site.remembered.read_text())["architecture"] == platform.machine()
     assert (first.stderr, second.stderr) == ("", ""), "Ansible took what is remembered for an inventory"
@@ -126,8 +88,23 @@ def test_a_node_whose_hardware_changed_is_reported(site: Site) -> None:
 
     done = site.run("--diff")
 
+    cpus = yaml.safe_load(site.remembered.read_text())["cpus"]
     assert "changed=1" in done.stdout
     assert "-cpus: 1000" in done.stdout
+    assert f"node1 has become smaller: cpus 1000 -> {cpus}." in " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_file_of_an_older_version_is_completed_without_a_warning(site: Site) -> None:
+    site.run()
+    measured = yaml.safe_load(site.remembered.read_text())
+    old = ("architecture", "cores_per_socket", "cpus", "memory", "sockets", "threads_per_core")
+    site.remembered.write_text(yaml.safe_dump({key: measured[key] for key in old}))
+
+    done = site.run("-v")
+
+    assert "node1: more is remembered of it than before" in done.stdout
+    assert "WARNING" not in done.stdout + done.stderr
+    assert yaml.safe_load(site.remembered.read_text()) == measured
 
 
 def test_memory_that_differs_from_boot_to_boot_is_the_same_memory(site: Site) -> None:
