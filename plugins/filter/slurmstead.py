@@ -11,12 +11,16 @@ from typing import Any
 import ansible.module_utils
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible.utils.display import Display
 
 ROLES = pathlib.Path(__file__).parents[2] / "roles"
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.slurm_conf")
+slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.slurm_nodes")
+slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.slurm_versions")
+parameters = importlib.import_module("ansible.module_utils.slurmstead.slurmd_parameters")
 
 
 def mount_unit(path: str) -> str:
@@ -56,6 +60,30 @@ def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]
     ]
 
 
+def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str) -> list[str]:
+    """Return a line for each node whose Slurm cannot talk to that of the control node, as machine_state told them."""
+    heard = [name for name in dict.fromkeys([*names, control]) if name in hostvars]
+    versions = {name: (hostvars[name].get("ansible_facts") or {}).get("slurm_version") for name in heard}
+    problems: list[str] = slurm_versions.mixture_problems(control, versions)
+    return problems
+
+
+def slurmd_parameters(
+    hardware: Mapping[str, Any],
+    names: Iterable[str],
+    config_overrides: bool | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> str | None:
+    """Return the SlurmdParameters that the nodes need, None if they need none.
+
+    Shows the warnings, unless `config`, a person's slurm_config, already says what they ask for.
+    """
+    words, warnings = parameters.slurmd_parameters(hardware, names, config_overrides)
+    for warning in [] if {"SlurmdParameters", "TaskPlugin"} & set(config or {}) else warnings:
+        Display().warning(warning)
+    return ",".join(words) or None
+
+
 def role_packages(roles: Iterable[str]) -> list[str]:
     """Return the Debian packages that roles need, from their vars/packages.yml."""
     lists = [yaml.safe_load((ROLES / role / "vars/packages.yml").read_text()) for role in roles]
@@ -68,7 +96,7 @@ def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(*arguments: Any) -> Any:
         try:
             return function(*arguments)
-        except slurm_conf.NodeError as error:
+        except slurm_nodes.NodeError as error:
             raise AnsibleFilterError(str(error)) from error
 
     return wrapped
@@ -80,13 +108,15 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return filter by name."""
         return {
-            "memory_per_cpu": refusing(slurm_conf.memory_per_cpu),
+            "memory_per_cpu": refusing(slurm_nodes.memory_per_cpu),
             "mount_unit": mount_unit,
             "node_addresses": node_addresses,
             "problem_lines": problem_lines,
-            "node_lines": refusing(slurm_conf.node_lines),
+            "node_lines": refusing(slurm_nodes.node_lines),
             "remembered_hardware": remembered_hardware,
             "role_packages": role_packages,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
+            "slurmd_parameters": slurmd_parameters,
+            "version_problems": version_problems,
         }

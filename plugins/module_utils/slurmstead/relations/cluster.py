@@ -18,6 +18,7 @@ CLUSTER_WIDE = (
     "slurm_cgroup_config",
     "slurm_cluster_name",
     "slurm_config",
+    "slurm_config_overrides",
     "slurm_nodes",
     "slurm_partitions",
 )
