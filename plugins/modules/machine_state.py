@@ -38,6 +38,7 @@ ansible_facts:
   returned: always
   contains:
     packages: {description: Names of the installed packages., type: list}
+    slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 problems:
   description: What stands in the way, a line each; empty on a good machine.
   type: list
@@ -51,7 +52,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import accounts
+from ansible.module_utils.slurmstead import accounts, slurm_versions
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -93,13 +94,16 @@ def main() -> None:
     )
     states = (line.split() for line in installed.splitlines())
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
+    release = platform.freedesktop_os_release()
     problems = [
-        *release_problems(platform.freedesktop_os_release(), module.params["releases"]),
+        *release_problems(release, module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),
         *accounts.conflicts(groups, users, accounts.known()),
     ]
     packages = sorted(package for state, package in states if state == "installed")
-    module.exit_json(changed=False, problems=problems, ansible_facts={"packages": packages})
+    version = slurm_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
+    facts = {"packages": packages, "slurm_version": version}
+    module.exit_json(changed=False, problems=problems, ansible_facts=facts)
 
 
 if __name__ == "__main__":
