@@ -17,6 +17,7 @@ ROLES = pathlib.Path(__file__).parents[2] / "roles"
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware_report")
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.slurm_conf")
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.slurm_nodes")
 slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.slurm_versions")
@@ -61,7 +62,15 @@ def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]
 
 
 def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str) -> list[str]:
-    """Return a line for each node whose Slurm cannot talk to that of the control node, as machine_state told them."""
+    """Return a line for each node whose Slurm cannot talk to that of the control node, by the facts of machine_state.
+
+    >>> facts = {"node1": {"ansible_facts": {"slurm_version": "22.05"}}, "node2": {}, "node3": {}}
+    >>> version_problems(["node1", "node2"], facts, "node3")
+    []
+    >>> facts["node3"] = {"ansible_facts": {"slurm_version": "24.11"}}
+    >>> [line.partition(":")[0] for line in version_problems(["node1", "node2"], facts, "node3")]
+    ['node1']
+    """
     heard = [name for name in dict.fromkeys([*names, control]) if name in hostvars]
     versions = {name: (hostvars[name].get("ansible_facts") or {}).get("slurm_version") for name in heard}
     problems: list[str] = slurm_versions.mixture_problems(control, versions)
@@ -108,6 +117,8 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return filter by name."""
         return {
+            "hardware_report": hardware_report.cluster_report,
+            "measured_on": hardware_report.measured_on,
             "memory_per_cpu": refusing(slurm_nodes.memory_per_cpu),
             "mount_unit": mount_unit,
             "node_addresses": node_addresses,

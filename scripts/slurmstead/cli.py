@@ -114,6 +114,26 @@ def smoke(
         raise CheckFailed("the cluster does not do what a user expects of it", "Each failed check says what to do.")
 
 
+@app.command()
+def hardware(
+    inventory: Inventory = CLUSTER_INVENTORY,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    plain: Plain = False,
+) -> None:
+    """Show what the workers are, what is declared of them, and what slurm.conf will say. Changes nothing."""
+    from slurmstead import hardware as measuring
+
+    report = measuring.run(progress_console, inventory.absolute(), plain=plain)
+    if as_json:
+        print(report.to_json())
+    else:
+        measuring.print_report(out, report)
+    if report.error:
+        raise report.error
+    if not report.ok:
+        raise CheckFailed("the hardware differs from what is declared or remembered", "Each line with `look` says how.")
+
+
 @lab_app.command("up")
 def lab_up(name: LabName = None, release: Release = None, clean: Clean = False) -> None:
     """Start the machines that do not run; build their image first if there is none."""
