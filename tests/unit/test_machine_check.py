@@ -1,0 +1,97 @@
+"""The role machine_check with a machine_state that only pretends: who is refused, and in which words."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+MODULE = """
+import json
+from ansible.module_utils.basic import AnsibleModule
+
+options = dict(releases=dict(type="dict"), groups=dict(type="list"), users=dict(type="list"), address=dict())
+module = AnsibleModule(argument_spec=options)
+seen = json.loads(%r)[module.params["address"]]
+facts = {"packages": [], "slurm_version": seen["version"]}
+module.exit_json(changed=False, problems=seen["problems"], ansible_facts=facts)
+"""
+
+Check = Callable[..., list[str]]
+
+
+@pytest.fixture
+def check(tmp_path: pathlib.Path) -> Check:
+    """Return a function that checks node1, the controller, and so on, and returns the lines of the refusal."""
+
+    def run(*versions: str | None, problems: tuple[str, ...] = (), limit: str = "all") -> list[str]:
+        names = [f"node{number}" for number, _ in enumerate(versions, start=1)]
+        hosts = {name: {"os_address": name} for name in names}
+        seen = {
+            name: {"version": version, "problems": list(problems)}
+            for name, version in zip(names, versions, strict=True)
+        }
+        local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        groups = {group: {"hosts": {"node1": None}} for group in ("control", "nfs_server", "workers")}
+        play = {
+            "hosts": "all",
+            "max_fail_percentage": 0,
+            "vars_files": [str(ROOT / "playbooks/vars/cluster.yml")],
+            "roles": ["machine_check"],
+        }
+        files = {
+            "hosts.yml": yaml.safe_dump({"all": {"vars": local, "hosts": hosts}, **groups}),
+            "check.yml": yaml.safe_dump([play]),
+            "library/machine_state.py": MODULE % json.dumps(seen),
+        }
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+        done = subprocess.run(
+            ["ansible-playbook", "-i", str(tmp_path / "hosts.yml"), "--limit", limit, str(tmp_path / "check.yml")],
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+                "ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"),
+                "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
+                "ANSIBLE_NOCOLOR": "1",
+                "LC_ALL": "C.UTF-8",
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        lines = done.stdout.partition("msg: |-")[2].splitlines()[1:]
+        refusal = [line.strip() for line in lines[: lines.index("")]] if lines else []
+        assert (done.returncode == 0) is not bool(refusal), done.stdout + done.stderr
+        return refusal
+
+    return run
+
+
+def test_versions_that_can_talk_pass(check: Check) -> None:
+    assert check("23.11", "22.05", "23.11") == []
+
+
+def test_versions_that_cannot_talk_are_refused_beside_all_other_problems(check: Check) -> None:
+    assert check("24.11", "22.05", "23.11", problems=("os_address: wrong",)) == [
+        "Nothing was changed on any machine, because:",
+        "node1: os_address: wrong",
+        "node2: os_address: wrong",
+        "node3: os_address: wrong",
+        "node2: its release has Slurm 22.05, but node1 will have 24.11, which talks to 23.02 up to 24.11; "
+        "install the same release on both",
+    ]
+
+
+def test_a_controller_outside_of_the_limit_is_not_compared(check: Check) -> None:
+    assert check("24.11", "22.05", limit="node2") == []
