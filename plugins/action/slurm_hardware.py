@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-memory = importlib.import_module("ansible.module_utils.slurmstead.hardware_memory")
+record = importlib.import_module("ansible.module_utils.slurmstead.hardware_record")
 
 HEADER = "# Measured by site.yml; a node that is off keeps its place in the cluster by this file.\n"
 
@@ -33,7 +33,7 @@ class ActionModule(ActionBase):
         file = pathlib.Path(directory, f"{name}.yml")
         before = file.read_text() if file.exists() else ""
         known = yaml.safe_load(before) or {}
-        new = memory.remembered(known, result["hardware"])
+        new = record.remembered(known, result["hardware"])
         after = HEADER + yaml.safe_dump(new)
         result["changed"] = before != after
         if result["changed"]:
@@ -48,9 +48,9 @@ class ActionModule(ActionBase):
         """Return the message about what changed, and a warning if the node has become smaller."""
         if not known:
             return {"msg": f"{name}: measured for the first time"}
-        changes = "; ".join(memory.changes(known, new)) or "more is remembered of it than before"
+        changes = "; ".join(record.changes(known, new)) or "more is remembered of it than before"
         told: dict[str, Any] = {"msg": f"{name}: {changes}"}
-        if memory.has_shrunk(known, new):
+        if record.has_shrunk(known, new):
             told["warnings"] = [
                 f"{name} has become smaller: {changes}. Its line in slurm.conf follows; if that is a fault of the "
                 "machine, mend it and run site.yml again."

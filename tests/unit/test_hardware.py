@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import hardware, hardware_memory, hwloc
+from ansible.module_utils.slurmstead import hardware, hardware_record, hwloc
 from tests.machines import Machine, build, export, write
 
 RK1 = Machine(
@@ -205,7 +205,7 @@ MEASURED: dict[str, Any] = {
 
 
 def test_what_differs_between_boots_is_not_remembered() -> None:
-    assert hardware_memory.remembered({"memory": 7937}, MEASURED) == {
+    assert hardware_record.remembered({"memory": 7937}, MEASURED) == {
         "cpus": 8,
         "memory": 7937,
         "slurm": "22.05",
@@ -219,14 +219,14 @@ def test_what_differs_between_boots_is_not_remembered() -> None:
 
 
 def test_a_version_is_not_forgotten_where_slurm_is_not_installed_yet() -> None:
-    assert hardware_memory.remembered({"slurm": "22.05"}, MEASURED | {"slurm": None})["slurm"] == "22.05"
+    assert hardware_record.remembered({"slurm": "22.05"}, MEASURED | {"slurm": None})["slurm"] == "22.05"
 
 
 def test_changes_are_told_with_key_before_and_after() -> None:
     known = {"cpus": 8, "memory": 7937, "hwloc": {"pus": 8}, "disks": [{"id": "ata-A"}, {"name": "vda", "id": None}]}
     new = {"cpus": 6, "memory": 3900, "hwloc": {"pus": 6}, "disks": [{"id": "ata-B"}, {"id": "ata-A"}], "cores": 6}
 
-    assert list(hardware_memory.changes(known, new)) == [
+    assert list(hardware_record.changes(known, new)) == [
         "cpus 8 -> 6",
         "disk vda is gone",
         "disk ata-B is new",
@@ -248,4 +248,4 @@ def test_changes_are_told_with_key_before_and_after() -> None:
     ],
 )
 def test_a_node_with_less_has_shrunk(known: dict[str, Any], new: dict[str, Any], expected: bool) -> None:
-    assert hardware_memory.has_shrunk(known, new) is expected
+    assert hardware_record.has_shrunk(known, new) is expected

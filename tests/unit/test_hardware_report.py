@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import hardware_memory
+from ansible.module_utils.slurmstead import hardware_record
 from ansible.module_utils.slurmstead.hardware_report import cluster_report, measured_on, node_report
 from tests.machines import Machine, measure
 
@@ -22,7 +22,7 @@ def notes(
 ) -> list[str]:
     """The notes of a worker that has Slurm 24.11; those that a person should look at begin with a !."""
     hardware = measure(tmp_path, machine, "24.11.5") | more
-    remembered = hardware_memory.remembered({}, hardware) if known is None else known
+    remembered = hardware_record.remembered({}, hardware) if known is None else known
     report = node_report("a", "10.0.0.1", hardware, declared or {}, remembered)
     return ["!" * note["look"] + note["text"] for note in report["notes"]]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ansible.module_utils.slurmstead import hardware_memory, slurm_versions
+from ansible.module_utils.slurmstead import hardware_record, slurm_versions
 from ansible.module_utils.slurmstead.hardware import compress, expand
 from ansible.module_utils.slurmstead.slurm_conf import key_value, slurm_lines, without_null
 from ansible.module_utils.slurmstead.slurm_nodes import (
@@ -104,7 +104,7 @@ def _slurmd_notes(hardware: Values, keys: Values) -> Iterator[Note]:
 def _memory_notes(known: Values, hardware: Values) -> Iterator[Note]:
     if not known:
         yield information("never measured by site.yml, which will remember it")
-    for change in hardware_memory.changes(known, hardware_memory.remembered(known, hardware)):
+    for change in hardware_record.changes(known, hardware_record.remembered(known, hardware)):
         yield look(f"{change} since site.yml measured it: run it again, or mend the machine")
 
 
