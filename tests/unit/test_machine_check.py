@@ -14,6 +14,8 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+pytestmark = pytest.mark.slow
+
 MODULE = """
 import json
 from ansible.module_utils.basic import AnsibleModule

@@ -8,6 +8,8 @@ from slurmstead import hardware
 from slurmstead.errors import ExitCode
 from slurmstead.paths import PLAYBOOKS
 
+pytestmark = pytest.mark.slow
+
 REPORT = """
 - name: Look, where it can be reached
   ansible.builtin.ping:
