@@ -126,8 +126,11 @@ def export(machine: Machine) -> str:
         )
     # Without packages the NUMA node is in the machine itself.
     inside = memory(machine.numa == "machine" or machine.nameless)
-    whole = [element("L3Cache", *packages)] if machine.l3 == "machine" else packages
-    return f'<topology version="2.0">{element("Machine", *inside, *whole)}</topology>'
+    whole = [*inside, *packages]
+    if machine.l3 == "machine":
+        # hwloc puts the node as deep as the cache that holds as many CPUs.
+        whole = [element("L3Cache", *whole)]
+    return f'<topology version="2.0">{element("Machine", *whole)}</topology>'
 
 
 def measure(root: pathlib.Path, machine: Machine, version: str | None = None) -> dict[str, Any]:

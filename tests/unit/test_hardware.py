@@ -157,7 +157,7 @@ def test_only_the_numbers_of_slurmd_are_taken(stdout: str, expected: dict[str, i
 def test_hwloc_is_read_from_its_xml() -> None:
     assert hwloc.counts(export(RK1)) == {
         **{"packages": 3, "groups": 0, "l3_caches": 1, "l3_cores": 8, "numa_nodes": 1, "cores": 8, "pus": 8},
-        "numa_parent": "Machine",
+        "numa_parent": "L3Cache",
     }
 
 
@@ -165,6 +165,7 @@ def test_hwloc_is_read_from_its_xml() -> None:
     ("machine", "parent"),
     [
         (Machine("8", 1), "Package"),
+        (Machine("4 2 2", 1, numa="machine"), "Machine"),
         (Machine("8", 1, clusters=(4, 2, 2)), "Package"),
         (Machine("8", 1, nameless=True, clusters=(4, 2, 2)), "Machine"),
         (Machine("8", 1, numa=4), "Group"),

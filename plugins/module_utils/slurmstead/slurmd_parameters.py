@@ -15,6 +15,7 @@ Hardware = Mapping[str, Any]
 def _numa_sockets(hwloc: Mapping[str, Any]) -> int | None:
     """Return the sockets that slurmd counts with numa_node_as_socket; None if that cannot be known.
 
+    On an RK3588 with three packages it is the machine, or the L3 cache where hwloc shows one for all cores.
     Groups can be nested: slurmd counts those of one level, and ends if there are several.
     """
     by_type = {"Machine": 1, "Package": hwloc.get("packages"), "L3Cache": hwloc.get("l3_caches")}
