@@ -21,6 +21,8 @@ options:
   number: {type: int, description: A number from 1 to 254 that no other machine of the lab has.}
   address: {type: str, description: Address on the network between the nodes, with its prefix length.}
   architecture: {type: str, default: amd64, description: Architecture of the guest.}
+  board: {type: str, default: '', description: Board whose CPUs the guest sees; none if it is empty.}
+  board_variant: {type: str, default: vendor, description: Whose kernel's view of the board.}
   image: {type: path, description: Directory of the image; it holds disk, kernel and initrd.}
   memory: {type: int, default: 1024, description: Memory in MiB.}
   cpus: {type: int, default: 2, description: Number of virtual CPUs.}
@@ -48,7 +50,6 @@ accelerator: {description: How the guest's CPUs are made (kvm or tcg)., type: st
 port: {description: TCP port on loopback that leads to the guest's sshd., type: int, returned: started}
 """
 
-import base64
 import contextlib
 import fcntl
 import os
@@ -63,7 +64,7 @@ from collections.abc import Iterator
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import lab
+from ansible.module_utils.slurmstead import lab, lab_board
 
 PROBE_SECONDS = 10
 CONSOLE_LINES = 25
@@ -75,11 +76,12 @@ class MachineError(Exception):
     """A machine that could not be started; the text says why."""
 
 
-def run(*command: str, cwd: pathlib.Path | None = None, timeout: float = 60) -> None:
-    """Run a command; its own words become the error."""
+def run(*command: str, cwd: pathlib.Path | None = None, timeout: float = 60) -> str:
+    """Run a command and return its output; its own words become the error."""
     done = subprocess.run(command, cwd=cwd, timeout=timeout, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         raise MachineError(f"{command[0]} failed ({done.returncode}): {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 @contextlib.contextmanager
@@ -116,7 +118,9 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def kvm_boots(image: str, machine: str, cpus: str, device: str = "/dev/kvm", seconds: float = PROBE_SECONDS) -> bool:
+def kvm_boots(
+    image: str, architecture: lab.Architecture, device: str = "/dev/kvm", seconds: float = PROBE_SECONDS
+) -> bool:
     """Say whether KVM takes this image's kernel to its first process in time.
 
     The device alone proves nothing: nested hypervisors exist that run a stock kernel a hundred times slower than TCG.
@@ -124,20 +128,17 @@ def kvm_boots(image: str, machine: str, cpus: str, device: str = "/dev/kvm", sec
     if not os.access(device, os.R_OK | os.W_OK):
         return False
     command = [
-        machine,
-        "-machine",
-        "q35",
-        "-accel",
-        "kvm",
-        "-cpu",
-        cpus,
-        "-m",
-        "512M",
-        "-nodefaults",
-        "-no-user-config",
-    ]
-    command += ["-display", "none", "-no-reboot", "-kernel", f"{image}/kernel", "-initrd", f"{image}/initrd"]
-    command += ["-append", "console=ttyS0 panic=-1", "-serial", "stdio"]
+        architecture.qemu,
+        "-machine", architecture.machine,
+        "-accel", "kvm",
+        "-cpu", architecture.cpu["kvm"],
+        "-m", "512M",
+        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-kernel", f"{image}/kernel",
+        "-initrd", f"{image}/initrd",
+        "-append", f"console={architecture.console} panic=-1",
+        "-serial", "stdio",
+    ]  # fmt: skip
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
@@ -159,11 +160,11 @@ def kvm_boots(image: str, machine: str, cpus: str, device: str = "/dev/kvm", sec
 def accelerator(directory: pathlib.Path, image: str, architecture: lab.Architecture) -> str:
     """Return kvm where it works, else tcg; found out once for each boot of this machine."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    answer = directory / "accelerator"
+    answer = directory / f"accelerator-{architecture.qemu}"
     with locked(directory / "accelerator.lock"):
         known = answer.read_text().split() if answer.exists() else []
         if known[:1] != [boot]:
-            found = "kvm" if kvm_boots(image, architecture.qemu, architecture.cpu["kvm"]) else "tcg"
+            found = "kvm" if kvm_boots(image, architecture) else "tcg"
             known = [boot, found]
             answer.write_text(" ".join(known) + "\n")
     return known[1]
@@ -186,6 +187,23 @@ def start_switch(directory: pathlib.Path) -> int:
     return pid
 
 
+def make_device_tree(home: pathlib.Path, machine: lab.Machine, board: lab_board.Board, variant: str) -> None:
+    """Write the tree of QEMU's board with the CPUs of another one."""
+    architecture = lab.ARCHITECTURES[machine.architecture]
+    tree = str(home / machine.device_tree)
+    run(
+        architecture.qemu,
+        "-machine", f"{architecture.machine},dumpdtb={tree}",
+        "-cpu", architecture.cpu["tcg"],
+        "-smp", str(board.cpus),
+        "-nodefaults", "-display", "none",
+    )  # fmt: skip
+    wanted = [word for node in lab_board.cpu_nodes(board) for word in (node, "phandle")]
+    phandles = run("fdtget", "-t", "x", tree, *wanted).split()
+    for edit in lab_board.device_tree_edits(board, variant, phandles):
+        run("fdtput", *(word.format(tree=tree) for word in edit))
+
+
 def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
     """Create keys, disks and first-boot files of a machine that has none yet; the root disk last, as a sign."""
     with locked(home.parent / "key.lock"):
@@ -200,8 +218,7 @@ def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
     public = host_key.with_suffix(".pub").read_text().split()
     (home / "known_hosts").write_text(f"{machine.name} {public[0]} {public[1]}\n")
     files = lab.first_boot_files(machine, key.with_suffix(".pub").read_text(), host_key.read_text())
-    encoded = base64.b64encode(files.encode()).decode()
-    (home / "credentials").write_text(f"io.systemd.credential.binary:tmpfiles.extra={encoded}")
+    (home / "credentials").write_text(files)
     for disk in machine.disks:
         with (home / f"{disk.serial}.raw").open("wb") as file:
             file.truncate(disk.size << 30)
@@ -239,6 +256,7 @@ def wait_for_login(home: pathlib.Path, name: str, timeout: float) -> None:
 def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) -> None:
     """Bring a machine up."""
     given = module.params
+    board = lab_board.BOARDS.get(given["board"])
     machine = lab.Machine(
         name=given["name"],
         number=given["number"],
@@ -247,6 +265,7 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
         memory=given["memory"],
         cpus=given["cpus"],
         disks=tuple(lab.Disk(**disk) for disk in given["disks"]),
+        device_tree="board.dtb" if board else "",
     )
     port_file, switch_seen = home / "port", home / "switch"
     pid = process_of(home / "pid")
@@ -262,6 +281,8 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
     chosen = accelerator(directory, given["image"], lab.ARCHITECTURES[machine.architecture])
     if pid is None:
         make_files(home, machine, given["image"])
+        if board:
+            make_device_tree(home, machine, board, given["board_variant"])
         port = free_port()
         # First what later calls need to know of it: else an interrupted one leaves a machine that nobody can reach.
         port_file.write_text(str(port))
@@ -302,6 +323,8 @@ def main() -> None:
             "number": {"type": "int"},
             "address": {"type": "str"},
             "architecture": {"type": "str", "choices": sorted(lab.ARCHITECTURES), "default": "amd64"},
+            "board": {"type": "str", "choices": ["", *sorted(lab_board.BOARDS)], "default": ""},
+            "board_variant": {"type": "str", "choices": sorted(lab_board.VARIANTS), "default": "vendor"},
             "image": {"type": "path"},
             "memory": {"type": "int", "default": 1024},
             "cpus": {"type": "int", "default": 2},

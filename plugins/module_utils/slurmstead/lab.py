@@ -23,6 +23,7 @@ class Architecture:
 
 ARCHITECTURES = {
     "amd64": Architecture("qemu-system-x86_64", "q35", {"kvm": "host", "tcg": "Nehalem"}, "ttyS0"),
+    "arm64": Architecture("qemu-system-aarch64", "virt,gic-version=3", {"kvm": "host", "tcg": "cortex-a76"}, "ttyAMA0"),
 }
 
 BUSES = {
@@ -53,6 +54,8 @@ class Machine:
     memory: int
     cpus: int
     disks: tuple[Disk, ...] = ()
+    device_tree: str = ""
+    """File that the machine boots with instead of QEMU's own tree."""
 
     @property
     def cluster_mac(self) -> str:
@@ -104,7 +107,7 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
         "-kernel", f"{image}/kernel",
         "-initrd", f"{image}/initrd",
         "-append", f"root=/dev/vda rw console={architecture.console}",
-        "-smbios", "type=11,path=credentials",
+        "-fw_cfg", "name=opt/io.systemd.credentials/tmpfiles.extra,file=credentials",
         "-serial", "file:console.log",
         "-qmp", "unix:qmp,server=on,wait=off",
         "-pidfile", f"{directory}/pid", "-daemonize",
@@ -116,6 +119,8 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
         "-device", f"virtio-net-pci,netdev=cluster,mac={machine.cluster_mac},romfile=",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
+    if machine.device_tree:
+        command += ["-dtb", machine.device_tree]
     for index, disk in enumerate(machine.disks):
         names = {"id": f"disk{index}", "serial": disk.serial}
         command += ["-drive", f"id=disk{index},if=none,file={disk.serial}.raw,format=raw,cache=unsafe"]

@@ -11,6 +11,8 @@ import pytest
 
 from slurmstead.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 SHELL_TOOLS = "sh cat cmp date dirname env id readlink rm tail".split()
 
 # Stands in for python3: makes environments without ensurepip, which takes seconds, and puts the pip below into them.
@@ -26,8 +28,6 @@ esac
 
 PIP = """
 import os, pathlib, signal, sys, time
-
-pytestmark = pytest.mark.slow
 home = pathlib.Path(os.environ["HOME"])
 with (home / "pip.log").open("a") as log:
     print(*sys.argv[1:], file=log)
