@@ -25,7 +25,7 @@ options:
   board_variant: {type: str, default: vendor, description: Whose kernel's view of the board.}
   image: {type: path, description: Directory of the image; it holds disk, kernel and initrd.}
   memory: {type: int, default: 1024, description: Memory in MiB.}
-  cpus: {type: int, default: 2, description: Number of virtual CPUs.}
+  cpus: {type: int, default: 2, description: Number of virtual CPUs; a board has its own.}
   disks:
     description: Extra blank disks with C(serial), C(size) in GiB and C(bus).
     type: list
@@ -263,7 +263,7 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
         address=given["address"],
         architecture=given["architecture"],
         memory=given["memory"],
-        cpus=given["cpus"],
+        cpus=board.cpus if board else given["cpus"],
         disks=tuple(lab.Disk(**disk) for disk in given["disks"]),
         device_tree="board.dtb" if board else "",
     )

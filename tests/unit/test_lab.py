@@ -53,6 +53,11 @@ def test_memory_and_cpus_are_those_of_the_inventory() -> None:
     assert (values(words, "-m"), values(words, "-smp")) == (["768M"], ["3"])
 
 
+def test_a_board_boots_with_its_own_device_tree() -> None:
+    assert values(command(dataclasses.replace(MACHINE, device_tree="board.dtb")), "-dtb") == ["board.dtb"]
+    assert values(command(), "-dtb") == []
+
+
 def test_nothing_listens_beyond_loopback() -> None:
     words = command(dataclasses.replace(MACHINE, disks=DISKS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import pathlib
 import signal
@@ -13,6 +14,8 @@ import types
 from collections.abc import Callable, Iterator
 
 import pytest
+
+from ansible.module_utils.slurmstead import lab
 
 
 @pytest.fixture
@@ -122,6 +125,11 @@ PROBES = {
 }
 
 
+def architecture(qemu: str) -> lab.Architecture:
+    """A PC with another QEMU."""
+    return dataclasses.replace(lab.ARCHITECTURES["amd64"], qemu=qemu)
+
+
 @pytest.mark.parametrize(("body", "expected"), PROBES.values(), ids=PROBES)
 def test_kvm_is_used_only_where_it_boots_in_time(
     lab_machine: types.ModuleType, tmp_path: pathlib.Path, body: str, expected: bool
@@ -129,7 +137,7 @@ def test_kvm_is_used_only_where_it_boots_in_time(
     machine = script(tmp_path / "qemu", f"echo $$ > {tmp_path}/pid\n{body}")
     began = time.monotonic()
 
-    assert lab_machine.kvm_boots("/image", machine, "host", device="/dev/null", seconds=1) is expected
+    assert lab_machine.kvm_boots("/image", architecture(machine), device="/dev/null", seconds=1) is expected
 
     assert time.monotonic() - began < 5
     assert not pathlib.Path("/proc", (tmp_path / "pid").read_text().strip()).exists(), "the probe is still running"
@@ -138,7 +146,7 @@ def test_kvm_is_used_only_where_it_boots_in_time(
 def test_without_the_device_nothing_is_tried(lab_machine: types.ModuleType, tmp_path: pathlib.Path) -> None:
     machine = script(tmp_path / "qemu", f"touch {tmp_path}/ran; echo Run /init")
 
-    assert lab_machine.kvm_boots("/image", machine, "host", device=str(tmp_path / "kvm")) is False
+    assert lab_machine.kvm_boots("/image", architecture(machine), device=str(tmp_path / "kvm")) is False
     assert not (tmp_path / "ran").exists()
 
 
@@ -147,11 +155,11 @@ def test_the_accelerator_is_found_out_once_for_each_boot_of_this_computer(
 ) -> None:
     probes = iter([True, False])
     monkeypatch.setattr(lab_machine, "kvm_boots", lambda *_: next(probes))
-    architecture = lab_machine.lab.ARCHITECTURES["amd64"]
-    answers = [lab_machine.accelerator(tmp_path, "/image", architecture) for _ in range(2)]
-    (tmp_path / "accelerator").write_text("another-boot kvm\n")
+    pc = lab.ARCHITECTURES["amd64"]
+    answers = [lab_machine.accelerator(tmp_path, "/image", pc) for _ in range(2)]
+    (tmp_path / f"accelerator-{pc.qemu}").write_text("another-boot kvm\n")
 
-    answers.append(lab_machine.accelerator(tmp_path, "/image", architecture))
+    answers.append(lab_machine.accelerator(tmp_path, "/image", pc))
 
     assert answers == ["kvm", "kvm", "tcg"]
 
