@@ -167,13 +167,14 @@ class Lab:
     def wait_until_idle(self, seconds: float) -> float:
         """Return the seconds after which every worker is idle; fails with what Slurm says when there were too many."""
         started = time.monotonic()
-        command = "sinfo --noheader --Node --format='%N %T %E'; squeue --noheader"
+        # Slurm 24.11 keeps the reason of a node that was resumed.
+        command = "sinfo --noheader --Node --format='%N %T'; squeue --noheader"
         while True:
             try:
                 said = self.root(self.control, command, seconds=30)
             except (AssertionError, RuntimeError) as error:
                 said = str(error)
-            if sorted(said.split("\n")) == [f"{name} idle none" for name in self.workers]:
+            if sorted(said.split("\n")) == [f"{name} idle" for name in self.workers]:
                 return time.monotonic() - started
             assert time.monotonic() - started < seconds, f"not idle after {seconds:.0f} s:\n{said}"
             time.sleep(2)
