@@ -74,7 +74,7 @@ class Cluster:
         """The output of a shell command as root; its failure fails the test."""
         host = self.hosts[name]
         with host.sudo():
-            return str(host.check_output("timeout 60 sh -c %s", command))
+            return str(host.check_output("cd / && timeout 60 sh -c %s", command))
 
     def all(self, names: list[str], command: str) -> list[str]:
         """The same on several machines at once."""
