@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
-from slurmstead.paths import CLUSTER_INVENTORY, SITE, lab_directory
+from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, SITE, lab_directory
 
 EPILOG = (
     "Exit codes: 0 good, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
@@ -34,6 +34,7 @@ progress_console = Console(stderr=True, highlight=False)
 
 Inventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the cluster.")]
 LabName = Annotated[str | None, typer.Option("--name", help="Which lab, if there are several.", show_default="default")]
+LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the machines.")]
 Release = Annotated[str | None, typer.Option("--release", help="Debian of the machines: bookworm or trixie.")]
 Clean = Annotated[
     bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")
@@ -135,22 +136,24 @@ def hardware(
 
 
 @lab_app.command("up")
-def lab_up(name: LabName = None, release: Release = None, clean: Clean = False) -> None:
+def lab_up(
+    inventory: LabInventory = LAB_INVENTORY, name: LabName = None, release: Release = None, clean: Clean = False
+) -> None:
     """Start the machines that do not run; build their image first if there is none."""
     from slurmstead import lab
 
-    chosen = lab.choose(name)
-    lab.up(progress_console, lab.variables(image="clean" if clean else None, release=release))
+    chosen = lab.choose(name, inventory)
+    lab.up(progress_console, inventory.absolute(), lab.variables(image="clean" if clean else None, release=release))
     lab.print_status(out, lab.status(lab_directory(chosen)))
 
 
 @lab_app.command("down")
-def lab_down(name: LabName = None) -> None:
+def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> None:
     """End the machines and remove their files."""
     from slurmstead import lab
 
-    lab.choose(name)
-    lab.down(progress_console)
+    lab.choose(name, inventory)
+    lab.down(progress_console, inventory.absolute())
 
 
 @lab_app.command("status")

@@ -85,7 +85,7 @@ class Demo:
         console.print(self._farewell(), highlight=False, markup=False, soft_wrap=True)
 
     def _packages(self, console: Console, _peak: Peak) -> str:
-        installed = host.ensure_packages(console)
+        installed = host.ensure_packages(console, arm64=lab.needs_arm64(LAB_INVENTORY))
         return f"installed {', '.join(installed)}" if installed else "nothing was missing"
 
     def _machines(self, console: Console, peak: Peak) -> str:

@@ -1,9 +1,12 @@
 """What a computer needs to run the lab."""
 
+import contextlib
 import os
+import pathlib
 import platform
 import shutil
 import subprocess
+from collections.abc import Iterable
 
 from rich.console import Console
 
@@ -21,6 +24,16 @@ PACKAGES = {
 }
 """Packages, each with its purpose; their names are the same in Debian 12 and 13 and in Ubuntu 22.04 and 24.04."""
 
+PACKAGES_ARM64 = {
+    "device-tree-compiler": "writes what a board says of its CPUs",
+    "qemu-system-arm": "runs the machines that are arm64",
+    "qemu-user-static": "runs the packages' scripts while the image for arm64 is built",
+}
+"""The same for machines of another architecture than this computer's."""
+
+BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")
+BINFMT_ARM64 = pathlib.Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
+
 
 def missing(packages: list[str], listing: str) -> list[str]:
     """Return the packages that a `dpkg-query` listing of `NAME STATUS` lines does not show as installed."""
@@ -30,17 +43,17 @@ def missing(packages: list[str], listing: str) -> list[str]:
     return [package for package in packages if package not in installed]
 
 
-def missing_packages() -> list[str]:
-    """Return those of PACKAGES that are not installed here.
+def missing_packages(wanted: Iterable[str]) -> list[str]:
+    """Return those packages that are not installed here.
 
     :raises MachineError: this is not a Debian or Ubuntu
     """
     if shutil.which("dpkg-query") is None or shutil.which("apt-get") is None:
         raise MachineError(
             f"the lab needs a Debian or Ubuntu with apt-get and dpkg-query; this is {platform.platform()}",
-            f"Install by hand what provides {', '.join(PACKAGES)}, or run this in a Debian machine.",
+            f"Install by hand what provides {', '.join(wanted)}, or run this in a Debian machine.",
         )
-    names = sorted(PACKAGES)
+    names = sorted(wanted)
     command = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n", *names]
     # It fails when one of the names is unknown to it; what it prints about the others is what counts.
     return missing(names, subprocess.run(command, capture_output=True, text=True, check=False).stdout)
@@ -52,17 +65,40 @@ def apt(arguments: list[str], *, root: bool) -> list[str]:
     return [*([] if root else ["sudo"]), *quiet, *arguments]
 
 
-def ensure_packages(console: Console) -> list[str]:
-    """Install those of PACKAGES that are missing and return their names; asks sudo, saying what for, unless root.
+def ensure_packages(console: Console, *, arm64: bool = False) -> list[str]:
+    """Install what is missing for machines like this one, and for `arm64`; return the names of the packages.
 
-    :raises MachineError: this is not a Debian or Ubuntu, or apt-get could not install them
+    Asks sudo, saying what for, unless root.
+
+    :raises MachineError: this is not a Debian or Ubuntu, apt-get could not install them, or arm64 programs do not run
     """
-    wanted = missing_packages()
+    purposes = {**PACKAGES, **(PACKAGES_ARM64 if arm64 else {})}
+    wanted = missing_packages(purposes)
     if wanted:
+        width = max(len(package) for package in wanted)
         for package in wanted:
-            console.print(f"    {package:<16} {PACKAGES[package]}")
+            console.print(f"    {package:<{width}} {purposes[package]}")
         _install(console, wanted)
+    if arm64:
+        _ensure_arm64_programs()
     return wanted
+
+
+def _ensure_arm64_programs() -> None:
+    def runs() -> bool:
+        return subprocess.run(["arch-test", "arm64"], capture_output=True, check=False).returncode == 0
+
+    if not runs() and os.geteuid() == 0:
+        # systemd does this at boot; a container or a machine without systemd has nobody who does.
+        if not (BINFMT / "register").exists():
+            subprocess.run(["mount", "-t", "binfmt_misc", "none", str(BINFMT)], capture_output=True, check=False)
+        with contextlib.suppress(OSError):
+            (BINFMT / "register").write_text(BINFMT_ARM64.read_text())
+    if not runs():
+        raise MachineError(
+            "programs for arm64 do not run on this computer, so no image for them can be built",
+            f"As root: systemctl restart systemd-binfmt, or write {BINFMT_ARM64} to {BINFMT / 'register'}.",
+        )
 
 
 def _install(console: Console, packages: list[str]) -> None:

@@ -34,12 +34,15 @@ class Node:
     release: str | None
 
 
-def choose(name: str | None) -> str:
+def choose(name: str | None, inventory: pathlib.Path = LAB_INVENTORY) -> str:
     """Make a lab the one that all further commands of this process mean, and return its name.
+
+    Unless it is given, a lab has the name of its inventory, and that of inventory/lab is `default`.
 
     :raises UsageError: no lab can have that name
     """
-    chosen = name or os.environ.get("STEAD_LAB") or "default"
+    own = "default" if inventory.resolve() == LAB_INVENTORY else inventory.resolve().name
+    chosen = name or os.environ.get("STEAD_LAB") or own
     if not NAME.fullmatch(chosen):
         raise UsageError(
             f"{chosen!r} cannot be the name of a lab", "Use lower-case letters, digits and hyphens, at most 31."
@@ -54,20 +57,26 @@ def variables(*, image: str | None, release: str | None) -> dict[str, str]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def up(console: Console, extra_vars: Mapping[str, str]) -> Result:
+def needs_arm64(inventory: pathlib.Path) -> bool:
+    """Whether a machine of an inventory is not of this computer's architecture."""
+    hosts = playbook.host_variables(inventory).values()
+    return any(host.get("lab_board") or host.get("lab_architecture") == "arm64" for host in hosts)
+
+
+def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
     """Start the machines that do not run; installs what this computer lacks for it."""
-    host.ensure_packages(console)
-    return _play(console, "create-lab.yml", extra_vars)
+    host.ensure_packages(console, arm64=needs_arm64(inventory))
+    return _play(console, "create-lab.yml", inventory, extra_vars)
 
 
-def down(console: Console) -> Result:
+def down(console: Console, inventory: pathlib.Path = LAB_INVENTORY) -> Result:
     """End the machines and remove their files."""
-    return _play(console, "destroy-lab.yml", {})
+    return _play(console, "destroy-lab.yml", inventory, {})
 
 
-def _play(console: Console, name: str, extra_vars: Mapping[str, str]) -> Result:
+def _play(console: Console, name: str, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
     with Progress(console, name) as progress:
-        result = playbook.run(PLAYBOOKS / name, LAB_INVENTORY, extra_vars=extra_vars, plain=True, observer=progress)
+        result = playbook.run(PLAYBOOKS / name, inventory, extra_vars=extra_vars, plain=True, observer=progress)
     if result.error:
         raise result.error
     return result

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -81,6 +82,20 @@ def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:
         # Ansible refuses to start in a locale that is not UTF-8.
         "LC_ALL": "C.UTF-8",
     }
+
+
+def host_variables(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return the variables of each host as they are written, templates not filled in; empty if it cannot be read."""
+    done = subprocess.run(
+        ["ansible-inventory", "-i", str(inventory), "--list"],
+        env=environment(os.environ, plain=True),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    hosts: dict[str, dict[str, Any]] = json.loads(done.stdout)["_meta"]["hostvars"] if done.returncode == 0 else {}
+    return hosts
 
 
 def run(

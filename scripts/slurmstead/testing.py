@@ -129,7 +129,7 @@ def _run_local(console: Console, *, fast: bool) -> list[Outcome]:
 
 def _run_scenarios(console: Console) -> list[Outcome]:
     names = scenarios(ROOT / "molecule")
-    host.ensure_packages(console)
+    host.ensure_packages(console, arm64=True)
     chosen = lab.choose(os.environ.get("STEAD_LAB") or LAB_NAME)
     outcomes = []
     try:

@@ -35,7 +35,7 @@ def stage(project, monkeypatch):
         notes.append((directory.name, node, user, *command))
         return ["sh", "-c", f'echo "output of {command[0]}"; [ ! -e {project.path}/down ]']
 
-    monkeypatch.setattr(host, "ensure_packages", lambda console: [])
+    monkeypatch.setattr(host, "ensure_packages", lambda console, arm64: [])
     monkeypatch.setattr(playbook, "run", run)
     monkeypatch.setattr(
         smoke, "run", lambda console, inventory, plain: BAD if (project.path / "bad").exists() else GOOD

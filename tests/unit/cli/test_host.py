@@ -3,6 +3,7 @@
 import io
 import os
 import pathlib
+import re
 
 import pytest
 from rich.console import Console
@@ -44,7 +45,7 @@ def test_what_is_missing_is_installed_without_a_question(system, monkeypatch, us
     assert log(system) == [prefix + INSTALL]
     said = console.file.getvalue()
     for package in WANTED:
-        assert f"{package:<16} {host.PACKAGES[package]}" in said
+        assert re.search(rf"{package} +{re.escape(host.PACKAGES[package])}", said)
     assert ("sudo is used" in said) == bool(user)
 
 
@@ -78,5 +79,22 @@ def test_a_user_without_sudo_is_told_what_root_must_do(system, monkeypatch):
 def test_another_system_than_debian_is_refused_with_what_it_would_need(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineError, match="Debian or Ubuntu") as caught:
-        host.missing_packages()
+        host.missing_packages(host.PACKAGES)
     assert "qemu-system-x86" in caught.value.hint
+
+
+def test_for_arm64_more_is_installed(system, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (system / "arch-test").write_text("#!/bin/sh\n")
+    (system / "arch-test").chmod(0o755)
+    wanted = sorted([*WANTED, *host.PACKAGES_ARM64])
+    assert host.ensure_packages(Console(file=io.StringIO()), arm64=True) == wanted
+
+
+def test_a_computer_that_cannot_run_arm64_says_what_to_do(system, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    (system / "arch-test").write_text("#!/bin/sh\nexit 1\n")
+    (system / "arch-test").chmod(0o755)
+    with pytest.raises(MachineError, match="no image for them can be built") as error:
+        host.ensure_packages(Console(file=io.StringIO()), arm64=True)
+    assert "systemd-binfmt" in error.value.hint

@@ -107,3 +107,19 @@ def test_the_lab_stands_where_the_inventory_says(monkeypatch, tmp_path):
 def test_only_what_the_caller_chose_is_set_for_the_playbooks():
     assert lab.variables(image=None, release=None) == {}
     assert lab.variables(image="clean", release="trixie") == {"lab_image": "clean", "lab_release": "trixie"}
+
+
+@pytest.mark.parametrize(
+    ("host", "needed"),
+    [("lab_board: rk1", True), ("lab_architecture: arm64", True), ("lab_number: 1", False), ("lab_board: ''", False)],
+)
+def test_an_inventory_with_a_board_needs_arm64(tmp_path, host, needed):
+    (tmp_path / "hosts.yml").write_text(f"all: {{hosts: {{node1: {{{host}}}}}}}")
+    assert lab.needs_arm64(tmp_path / "hosts.yml") is needed
+
+
+def test_a_lab_has_the_name_of_its_inventory(monkeypatch):
+    monkeypatch.delenv("STEAD_LAB", raising=False)
+    assert lab.choose(None, paths.ROOT / "inventory" / "lab-rk1") == "lab-rk1"
+    monkeypatch.delenv("STEAD_LAB")
+    assert lab.choose(None) == "default"
