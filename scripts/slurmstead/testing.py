@@ -16,7 +16,7 @@ from rich.text import Text
 
 from slurmstead import host, lab, playbook, processes
 from slurmstead.errors import CheckFailed
-from slurmstead.paths import ROOT, lab_directory
+from slurmstead.paths import LAB_INVENTORY, ROOT, lab_directory
 from slurmstead.progress import count, duration
 
 LAB_NAME = "test"
@@ -24,6 +24,9 @@ LAB_NAME = "test"
 
 FIRST_SCENARIO = "default"
 """It boots the lab; the others find it running."""
+
+INVENTORY = re.compile(r"--inventory=\$\{MOLECULE_PROJECT_DIRECTORY\}/(\S+)")
+"""How molecule.yml names the inventory of a scenario that has a lab of its own."""
 
 PYTEST_CLOSING = re.compile(r"^(=+ )?\d+ (passed|failed|errors?|skipped)\b.* in [0-9.]+s")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -127,10 +130,31 @@ def _run_local(console: Console, *, fast: bool) -> list[Outcome]:
     return outcomes
 
 
+def labs(directory: pathlib.Path) -> dict[pathlib.Path, list[str]]:
+    """Return the scenarios below a directory by the inventory of their lab, in the order in which they run.
+
+    :raises CheckFailed: there is none, so nothing would be tested
+    """
+    found: dict[pathlib.Path, list[str]] = {LAB_INVENTORY: []}
+    for name in scenarios(directory):
+        written = INVENTORY.search((directory / name / "molecule.yml").read_text())
+        found.setdefault(ROOT / written[1] if written else LAB_INVENTORY, []).append(name)
+    return found
+
+
 def _run_scenarios(console: Console) -> list[Outcome]:
-    names = scenarios(ROOT / "molecule")
-    host.ensure_packages(console, arm64=True)
-    chosen = lab.choose(os.environ.get("STEAD_LAB") or LAB_NAME)
+    found = labs(ROOT / "molecule")
+    host.ensure_packages(console, arm64=any(lab.needs_arm64(inventory) for inventory in found))
+    own = os.environ.get("STEAD_LAB") or LAB_NAME
+    return [
+        outcome
+        for inventory, names in found.items()
+        for outcome in _run_on_one_lab(console, inventory, names, own + inventory.name.removeprefix("lab"))
+    ]
+
+
+def _run_on_one_lab(console: Console, inventory: pathlib.Path, names: list[str], lab_name: str) -> list[Outcome]:
+    directory = lab_directory(lab.choose(lab_name))
     outcomes = []
     try:
         for name in names:
@@ -142,9 +166,9 @@ def _run_scenarios(console: Console) -> list[Outcome]:
             outcomes.append(_stream(f"molecule {name}", command, settings))
             _print_outcome(console, outcomes[-1])
     finally:
-        _stream("molecule destroy", ["molecule", "destroy", "--scenario-name", FIRST_SCENARIO], {})
-        if lab_directory(chosen).exists():
-            lab.down(console)
+        _stream("molecule destroy", ["molecule", "destroy", "--scenario-name", names[0]], {})
+        if directory.exists():
+            lab.down(console, inventory)
     return outcomes
 
 

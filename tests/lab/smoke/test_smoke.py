@@ -262,7 +262,7 @@ FAULTS: list[tuple[str, str, str, Fault]] = [
     ("share", r"No such file or directory", r"findmnt", share_replaced(everywhere=False)),
     ("scratch", r"not local to the node", r"findmnt", scratch_on_the_share),
     ("scratch", r"\$SCRATCH is not set", r"TaskProlog", scratch_read_only),
-    ("munge", r"not tested: ", r"munge\.key", foreign_key),
+    ("munge", r"not tested", r"munge\.key", foreign_key),
 ]
 
 

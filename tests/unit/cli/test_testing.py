@@ -12,6 +12,7 @@ from rich.console import Console
 
 from slurmstead import processes, testing
 from slurmstead.errors import CheckFailed
+from slurmstead.paths import LAB_INVENTORY
 
 
 def test_the_scenario_that_boots_the_lab_comes_first(tmp_path):
@@ -20,6 +21,13 @@ def test_the_scenario_that_boots_the_lab_comes_first(tmp_path):
         (tmp_path / name / "molecule.yml").touch()
     (tmp_path / "shared").mkdir()
     assert testing.scenarios(tmp_path) == ["default", "disks", "reboot"]
+
+
+def test_a_scenario_with_an_inventory_of_its_own_has_a_lab_of_its_own():
+    found = testing.labs(testing.ROOT / "molecule")
+    assert next(iter(found)) == LAB_INVENTORY
+    assert found[LAB_INVENTORY][0] == "default"
+    assert found[testing.ROOT / "inventory" / "lab-rk1"] == ["rk3588"]
 
 
 def test_a_repository_without_scenarios_is_not_green(tmp_path):
