@@ -167,12 +167,17 @@ class Entry:
             os.fsync(file.fileno())
         return pathlib.Path(name)
 
+    def validator_exists(self) -> bool:
+        """Say whether the program that validates is there; a dry run can come before its package."""
+        words = [word for word in shlex.split(self.validate or "") if word.startswith("/") and word != "/usr/bin/env"]
+        return bool(words) and pathlib.Path(words[0]).exists()
+
     def stage(self, module: AnsibleModule) -> pathlib.Path | None:
         """Write the new content beside its place and validate it there; return the new file.
 
         Check mode writes only what it needs to validate, and nothing where a reader of directories could find it.
         """
-        if module.check_mode and not self.validate:
+        if module.check_mode and not (self.validate and self.validator_exists()):
             return None
         beside = self.path.parent.is_dir() and not module.check_mode
         new = self.write(self.path.parent if beside else pathlib.Path(module.tmpdir), module)

@@ -1,0 +1,29 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Describe the action plugin of the same name."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: systemd_unit
+short_description: Bring a unit of systemd into a state
+description:
+  - M(ansible.builtin.systemd_service) with one difference. A dry run reports a change, not a failure, where the unit does
+    not exist, because the package or file that brings it has not been put in place.
+  - Takes the arguments that M(ansible.builtin.systemd_service) takes.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options: {}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Start slurmd now and at boot
+  systemd_unit:
+    name: slurmd.service
+    state: started
+    enabled: true
+"""
+
+RETURN = r""" # """
