@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The whole of systemd_unit: ansible.builtin.systemd_service, and a dry run on a machine that has not got the unit yet."""
+"""The whole of systemd_unit: systemd_service, and a dry run on a machine that has not got the unit yet."""
 
 from __future__ import annotations
 

@@ -23,11 +23,13 @@ def test_the_scenario_that_boots_the_lab_comes_first(tmp_path):
     assert testing.scenarios(tmp_path) == ["default", "disks", "reboot"]
 
 
-def test_a_scenario_with_an_inventory_of_its_own_has_a_lab_of_its_own():
-    found = testing.labs(testing.ROOT / "molecule")
-    assert next(iter(found)) == LAB_INVENTORY
-    assert found[LAB_INVENTORY][0] == "default"
-    assert found[testing.ROOT / "inventory" / "lab-rk1"] == ["rk3588"]
+def test_a_scenario_with_an_inventory_of_its_own_has_a_lab_of_its_own(tmp_path):
+    own = "ansible: {executor: {args: [--inventory=${MOLECULE_PROJECT_DIRECTORY}/inventory/lab-rk1]}}\n"
+    for name, text in (("default", ""), ("board", own), ("limit", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "molecule.yml").write_text(text)
+    board = testing.ROOT / "inventory" / "lab-rk1"
+    assert testing.labs(tmp_path) == {LAB_INVENTORY: ["default", "limit"], board: ["board"]}
 
 
 def test_a_repository_without_scenarios_is_not_green(tmp_path):
