@@ -26,4 +26,6 @@ EXAMPLES = r"""
     enabled: true
 """
 
-RETURN = r""" # """
+RETURN = r"""
+status: {description: What systemd says of the unit., type: dict, returned: where the unit exists}
+"""

@@ -24,7 +24,7 @@ def test_the_scenario_that_boots_the_lab_comes_first(tmp_path):
 
 
 def test_a_scenario_with_an_inventory_of_its_own_has_a_lab_of_its_own(tmp_path):
-    own = "ansible: {executor: {args: [--inventory=${MOLECULE_PROJECT_DIRECTORY}/inventory/lab-rk1]}}\n"
+    own = "args:\n  - --inventory=${MOLECULE_PROJECT_DIRECTORY}/inventory/lab-rk1\n"
     for name, text in (("default", ""), ("board", own), ("limit", "")):
         (tmp_path / name).mkdir()
         (tmp_path / name / "molecule.yml").write_text(text)
