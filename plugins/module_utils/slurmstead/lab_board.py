@@ -57,7 +57,7 @@ def device_tree_edits(board: Board, variant: str, phandles: Sequence[str]) -> li
     """
     edits = [
         ["-t", "s", "{tree}", "/", "model", board.model],
-        ["-t", "s", "{tree}", "/", "compatible", *board.compatible, "linux,dummy-virt"],
+        ["-t", "s", "{tree}", "/", "compatible", *board.compatible],
         ["-r", "{tree}", "/cpus/cpu-map"],
     ]
     cpus = iter(zip(cpu_nodes(board), phandles, strict=True))

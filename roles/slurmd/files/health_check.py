@@ -35,9 +35,9 @@ CPUS = "/sys/devices/system/cpu/online"
 CONTROLLERS = "/sys/fs/cgroup/cgroup.controllers"
 CONTROLLERS_V1 = "/proc/cgroups"
 
-DEADLINE = 30
+DEADLINE = 50
 """Seconds for everything; slurmd kills a check after 60."""
-LOOK_SECONDS = 8
+LOOK_SECONDS = 20
 """Seconds for a look at what may never answer, such as an NFS server that is gone."""
 LOCK_SECONDS = 2
 """Seconds for a check that runs at the same time, because slurmd has just started."""
