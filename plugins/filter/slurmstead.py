@@ -17,6 +17,7 @@ ROLES = pathlib.Path(__file__).parents[2] / "roles"
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+core_gres = importlib.import_module("ansible.module_utils.slurmstead.core_gres")
 hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware_report")
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.slurm_conf")
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.slurm_nodes")
@@ -82,12 +83,13 @@ def slurmd_parameters(
     names: Iterable[str],
     config_overrides: bool | None = None,
     config: Mapping[str, Any] | None = None,
+    by_kind: bool = False,
 ) -> str | None:
     """Return the SlurmdParameters that the nodes need, None if they need none.
 
     Shows the warnings, unless `config`, a person's slurm_config, already says what they ask for.
     """
-    words, warnings = parameters.slurmd_parameters(hardware, names, config_overrides)
+    words, warnings = parameters.slurmd_parameters(hardware, names, config_overrides, by_kind)
     for warning in [] if {"SlurmdParameters", "TaskPlugin"} & set(config or {}) else warnings:
         Display().warning(warning)
     return ",".join(words) or None
@@ -117,6 +119,8 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return filter by name."""
         return {
+            "gres_lines": core_gres.gres_lines,
+            "gres_is_enforced": core_gres.enforced,
             "hardware_report": hardware_report.cluster_report,
             "measured_on": hardware_report.measured_on,
             "memory_per_cpu": refusing(slurm_nodes.memory_per_cpu),

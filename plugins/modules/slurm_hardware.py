@@ -57,6 +57,7 @@ hardware:
     core_types: {description: 'List of CPUs by type of core on Intel, C(core) (fast) and C(atom).', type: dict}
     fast_cores: {description: Number of fast cores; 0 where all are alike., type: int}
     slow_cores: {description: Number of slow cores; 0 where all are alike., type: int}
+    slow_cpus: {description: 'List of the CPUs of slow cores, such as C(0-3); empty where all are alike.', type: str}
     offline_cpus: {description: 'List of CPUs that are switched off, such as C(2-3).', type: str}
     isolated_cpus: {description: List of CPUs that the kernel keeps free of tasks., type: str}
     memory: {description: Memory that the kernel manages in MiB., type: int}

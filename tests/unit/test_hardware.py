@@ -35,6 +35,7 @@ def test_a_machine_is_measured_from_its_files(tmp_path: Path) -> None:
         "core_types": {},
         "fast_cores": 4,
         "slow_cores": 4,
+        "slow_cpus": "0-3",
         "offline_cpus": "",
         "isolated_cpus": "",
         "memory": 7937,

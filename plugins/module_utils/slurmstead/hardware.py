@@ -10,7 +10,7 @@ import collections
 import dataclasses
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,13 +125,16 @@ def core_types(root: Path) -> dict[str, str]:
     return {kind: compress(expand(cpus)) for kind, cpus in lists.items() if cpus}
 
 
-def fast_and_slow(found: Mapping[int, Cpu], types: Mapping[str, str]) -> tuple[int, int]:
+def slow_cpus(found: Mapping[int, Cpu], types: Mapping[str, str]) -> set[int]:
+    """Return the CPUs of slow cores; empty where all are alike or nobody knows."""
+    known = {number: cpu.capacity for number, cpu in found.items() if cpu.capacity is not None}
+    highest = max(known.values(), default=0)
+    by_capacity = {number for number, capacity in known.items() if capacity < FAST * highest}
+    return expand(types.get("atom", "")) or by_capacity
+
+
+def fast_and_slow(found: Mapping[int, Cpu], slow_cpus: Container[int]) -> tuple[int, int]:
     """Return the numbers of fast and of slow cores; 0 and 0 where all are alike or nobody knows."""
-    slow_cpus = expand(types.get("atom", ""))
-    if not slow_cpus:
-        known = {number: cpu.capacity for number, cpu in found.items() if cpu.capacity is not None}
-        highest = max(known.values(), default=0)
-        slow_cpus = {number for number, capacity in known.items() if capacity < FAST * highest}
     slow = {(cpu.package, cpu.core) for number, cpu in found.items() if number in slow_cpus}
     fast = {(cpu.package, cpu.core) for cpu in found.values()} - slow
     return (len(fast), len(slow)) if fast and slow else (0, 0)
@@ -229,7 +232,8 @@ def measure(root: Path) -> dict[str, Any]:
     """Return all that the files of a machine tell."""
     found = cpus(root)
     types = core_types(root)
-    fast, slow = fast_and_slow(found, types)
+    slow_ones = slow_cpus(found, types)
+    fast, slow = fast_and_slow(found, slow_ones)
     return {
         **arrangement(found),
         "numa_nodes": numa_nodes(root),
@@ -237,6 +241,7 @@ def measure(root: Path) -> dict[str, Any]:
         "core_types": types,
         "fast_cores": fast,
         "slow_cores": slow,
+        "slow_cpus": compress(slow_ones),
         "offline_cpus": offline(root),
         "isolated_cpus": text(root / "sys/devices/system/cpu/isolated"),
         "memory": memory(root),

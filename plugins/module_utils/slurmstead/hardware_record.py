@@ -12,7 +12,8 @@ MEMORY_TOLERANCE = 0.02
 
 STABLE = (
     *("architecture", "board", "compatible", "core_types", "cores", "cores_per_socket", "cpus", "fast_cores", "hwloc"),
-    *("isolated_cpus", "memory", "numa_nodes", "offline_cpus", "slow_cores", "sockets", "threads_per_core"),
+    *("isolated_cpus", "memory", "numa_nodes", "offline_cpus", "slow_cores", "slow_cpus"),
+    *("sockets", "threads_per_core"),
 )
 """What is the same after each boot. `cpu_capacity` is not: some firmware finds the highest clock anew each time."""
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.module_utils.slurmstead import slurm_versions
+from ansible.module_utils.slurmstead import core_gres, slurm_versions
 from ansible.module_utils.slurmstead.hardware import expand
 from ansible.module_utils.slurmstead.slurm_conf import slurm_lines
 
@@ -145,10 +145,13 @@ def features(hardware: Mapping[str, Any], declared: Any, version: str | None) ->
     return list(dict.fromkeys([*measured_features(hardware, version), *names]))
 
 
-def node_keys(hardware: Mapping[str, Any], declared: Mapping[str, Any], version: str | None = None) -> dict[str, Any]:
+def node_keys(
+    hardware: Mapping[str, Any], declared: Mapping[str, Any], version: str | None = None, by_kind: bool = False
+) -> dict[str, Any]:
     """Return the keys of a node's line from what was measured and what a person declares, which wins.
 
-    `version` is Slurm's on this node; that which was measured if it is None. A null value leaves its key out.
+    `version` is Slurm's on this node; that which was measured if it is None. `by_kind` offers fast and slow cores as a
+    GRES, where the node has halves of them and no other arrangement is declared. A null value leaves its key out.
 
     Raises NodeError where the declared value is more than there is: Slurm would take such a node out.
     """
@@ -158,6 +161,11 @@ def node_keys(hardware: Mapping[str, Any], declared: Mapping[str, Any], version:
         raise NodeError(f"RealMemory={memory} is declared, but the node has {hardware['memory']} MiB; {LESS}")
     version = version or hardware.get("slurm")
     keys = node_shape(hardware, own, version)
+    if by_kind and not {*ARRANGEMENT, "CPUs"} & set(own):
+        kinds = core_gres.node_keys(hardware)
+        if kinds and own.get("Gres"):
+            own["Gres"] = f"{own['Gres']},{kinds['Gres']}"
+        keys |= kinds
     keys["RealMemory"] = int(hardware["memory"] * MEMORY_SHARE)
     keys |= own
     if "Features" not in own or own["Features"] is not None:
@@ -169,6 +177,7 @@ def node_sections(
     hardware: Mapping[str, Mapping[str, Any]],
     addresses: Mapping[str, str],
     declared: Mapping[str, Mapping[str, Any] | None],
+    by_kind: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Return the keys by name of each node that was measured or that is declared with its own CPUs and memory.
 
@@ -179,7 +188,7 @@ def node_sections(
         own = declared.get(name) or {}
         if was_measured(hardware.get(name)):
             try:
-                sections[name] = node_keys(hardware[name], own)
+                sections[name] = node_keys(hardware[name], own, by_kind=by_kind)
             except NodeError as error:
                 raise NodeError(f"slurm_nodes: {name}: {error}") from None
         elif {"CPUs", "RealMemory"} <= set(own):
@@ -196,9 +205,10 @@ def node_lines(
     hardware: Mapping[str, Mapping[str, Any]],
     addresses: Mapping[str, str],
     declared: Mapping[str, Mapping[str, Any] | None],
+    by_kind: bool = False,
 ) -> str:
     """Return a `NodeName` line for each node of `node_sections`."""
-    sections = node_sections(hardware, addresses, declared)
+    sections = node_sections(hardware, addresses, declared, by_kind)
     return slurm_lines({name: {"NodeAddr": addresses[name]} | keys for name, keys in sections.items()}, "NodeName")
 
 

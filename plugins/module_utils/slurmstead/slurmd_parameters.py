@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ansible.module_utils.slurmstead import slurm_versions
+from ansible.module_utils.slurmstead import core_gres, slurm_versions
 from ansible.module_utils.slurmstead.slurm_nodes import is_asymmetric, was_measured
 
 Hardware = Mapping[str, Any]
@@ -53,12 +53,16 @@ def _keeps(hardware: Hardware, word: str) -> bool:
 
 
 def slurmd_parameters(
-    hardware: Mapping[str, Hardware], names: Iterable[str], config_overrides: bool | None = None
+    hardware: Mapping[str, Hardware],
+    names: Iterable[str],
+    config_overrides: bool | None = None,
+    by_kind: bool = False,
 ) -> tuple[list[str], list[str]]:
     """Return the words of SlurmdParameters that the nodes need, and warnings for a person.
 
     `config_overrides` makes Slurm believe the lines, where an asymmetric node has one that differs from the hardware.
-    It is a word if a node is asymmetric; True or False decides it whatever was measured.
+    It is a word if a node is asymmetric, or if kinds of cores are declared as sockets (`by_kind`); True or False
+    decides it whatever was measured.
 
     From 23.11 on, task/affinity binds jobs by the sockets and cores that slurmd counts: on an RK3588 with three
     packages 3 x 2 of 8, so that jobs share CPUs or fail. A word that lets slurmd take something else for a socket
@@ -70,7 +74,8 @@ def slurmd_parameters(
     measured = {name: hardware[name] for name in names if was_measured(hardware.get(name))}
     uneven = {name: node for name, node in measured.items() if is_asymmetric(node)}
     even = {name: node for name, node in measured.items() if name not in uneven}
-    words = ["config_overrides"] if (bool(uneven) if config_overrides is None else config_overrides) else []
+    differ = bool(uneven) or (by_kind and any(core_gres.halves(node) for node in measured.values()))
+    words = ["config_overrides"] if (differ if config_overrides is None else config_overrides) else []
     affected = {name: node for name, node in uneven.items() if slurm_versions.known(node.get("slurm")).sockets_by_numa}
     if not affected:
         return words, []
