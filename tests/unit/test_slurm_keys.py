@@ -48,6 +48,7 @@ def defaults() -> dict[str, Any]:
     return {
         name: {key: 1 if "{{" in str(value) else value for key, value in values.items()}
         for name, values in variables.items()
+        if isinstance(values, dict)
     }
 
 
