@@ -26,6 +26,7 @@ from testinfra.utils.ansible_runner import AnsibleRunner
 
 from slurmstead import lab as stead_lab
 from slurmstead.paths import LAB_INVENTORY, ROOT, SITE, lab_directory
+from slurmstead.playbook import accelerator
 
 FACTS = (pathlib.Path(__file__).parent / "facts.py").read_text()
 
@@ -146,15 +147,21 @@ class Lab:
 
         return self.everywhere(of)
 
-    def ansible(self, *arguments: str, seconds: int = 900) -> Run:
-        """Run ansible-playbook as a person would, on the playbook `site.yml` unless another one is named."""
+    def ansible(self, *arguments: str, seconds: int = 900, plain: bool = False) -> Run:
+        """Run `site.yml`, or the playbook that is named, as a person would; with mitogen unless `plain`."""
         playbook = [] if any(word.endswith(".yml") for word in arguments) else [str(SITE)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         started = time.monotonic()
         done = subprocess.run(
             ["ansible-playbook", "-i", str(self.inventory), *arguments, *playbook],
             cwd=ROOT,
-            env={**kept, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"},
+            env={
+                **kept,
+                **({} if plain else accelerator()),
+                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+                "ANSIBLE_NOCOLOR": "1",
+                "LC_ALL": "C.UTF-8",
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

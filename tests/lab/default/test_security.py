@@ -41,9 +41,11 @@ def forms(key: bytes) -> list[bytes]:
 
 
 def new_files(since: float) -> Iterator[pathlib.Path]:
-    """What this computer has written in Ansible's directory and among temporary files."""
+    """What this computer has written in Ansible's directory and among temporary files, on the file system of each."""
     for top in {pathlib.Path.home() / ".ansible", pathlib.Path(tempfile.gettempdir())}:
-        for directory, _, names in os.walk(top, onerror=None):
+        for directory, below, names in os.walk(top, onerror=None):
+            # A /proc that somebody has mounted there has files that never end.
+            below[:] = [name for name in below if not os.path.ismount(os.path.join(directory, name))]
             for path in (pathlib.Path(directory, name) for name in names):
                 try:
                     status = path.stat()
@@ -58,7 +60,7 @@ def test_a_run_that_brings_the_key_shows_it_to_nobody(lab: Any, stranger: str) -
     bad = base64.b64decode(lab.root(stranger, f"base64 {KEY}"))
     started = time.time()
 
-    run = lab.ansible("-vvv", "--diff", "--tags", "munge")
+    run = lab.ansible("-vvv", "--diff", "--tags", "munge", plain=True)
 
     assert run.code == 0, run.output[-5000:]
     assert list(run.changed) == [stranger]
