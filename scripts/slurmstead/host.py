@@ -1,4 +1,4 @@
-"""What a computer needs to run the lab."""
+"""What a computer needs to run Ansible and the lab."""
 
 import contextlib
 import os
@@ -12,17 +12,20 @@ from rich.console import Console
 
 from slurmstead.errors import MachineError
 
+PACKAGES_ANSIBLE = {"openssh-client": "reaches the machines"}
+"""Packages, each with its purpose; their names are the same in Debian 12 and 13 and in Ubuntu 22.04 and 24.04."""
+
 PACKAGES = {
+    **PACKAGES_ANSIBLE,
     "arch-test": "mmdebstrap asks it which architectures run here",
     "e2fsprogs": "makes the image's file system",
     "mmdebstrap": "builds the image",
-    "openssh-client": "reaches the machines",
     "qemu-system-x86": "runs the machines",
     "qemu-utils": "makes their disks",
     "uidmap": "lets an ordinary user build the image",
     "vde2": "the switch between the machines",
 }
-"""Packages, each with its purpose; their names are the same in Debian 12 and 13 and in Ubuntu 22.04 and 24.04."""
+"""The same for the lab."""
 
 PACKAGES_ARM64 = {
     "device-tree-compiler": "writes what a board says of its CPUs",
@@ -65,14 +68,14 @@ def apt(arguments: list[str], *, root: bool) -> list[str]:
     return [*([] if root else ["sudo"]), *quiet, *arguments]
 
 
-def ensure_packages(console: Console, *, arm64: bool = False) -> list[str]:
-    """Install what is missing for machines like this one, and for `arm64`; return the names of the packages.
+def ensure_packages(console: Console, *, lab: bool = True, arm64: bool = False) -> list[str]:
+    """Install what is missing for Ansible, for a `lab`, and for `arm64` in it; return the names of the packages.
 
     Asks sudo, saying what for, unless root.
 
     :raises MachineError: this is not a Debian or Ubuntu, apt-get could not install them, or arm64 programs do not run
     """
-    purposes = {**PACKAGES, **(PACKAGES_ARM64 if arm64 else {})}
+    purposes = {**(PACKAGES if lab else PACKAGES_ANSIBLE), **(PACKAGES_ARM64 if arm64 else {})}
     wanted = missing_packages(purposes)
     if wanted:
         width = max(len(package) for package in wanted)

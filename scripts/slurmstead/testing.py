@@ -142,9 +142,7 @@ def labs(directory: pathlib.Path) -> dict[pathlib.Path, list[str]]:
     return found
 
 
-def _run_scenarios(console: Console) -> list[Outcome]:
-    found = labs(ROOT / "molecule")
-    host.ensure_packages(console, arm64=any(lab.needs_arm64(inventory) for inventory in found))
+def _run_scenarios(console: Console, found: Mapping[pathlib.Path, list[str]]) -> list[Outcome]:
     own = os.environ.get("STEAD_LAB") or LAB_NAME
     return [
         outcome
@@ -207,9 +205,11 @@ def run(console: Console, *, fast: bool) -> None:
     :raises CheckFailed: a check failed
     """
     started = time.monotonic()
+    found = {} if fast else labs(ROOT / "molecule")
+    host.ensure_packages(console, lab=bool(found), arm64=any(lab.needs_arm64(inventory) for inventory in found))
     outcomes = _run_local(console, fast=fast)
-    if not fast and all(outcome.ok for outcome in outcomes):
-        outcomes += _run_scenarios(console)
+    if all(outcome.ok for outcome in outcomes):
+        outcomes += _run_scenarios(console, found)
     console.print()
     for outcome in outcomes:
         _print_outcome(console, outcome)

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -33,7 +34,8 @@ def running(directory):
         while lab.pids(directory)["node1"] is None and time.monotonic() < deadline:
             time.sleep(0.01)
         yield process
-        subprocess.run(["kill", *(str(one.pid) for one in lab.processes.descendants(process.pid))], check=False)
+        for child in lab.processes.descendants(process.pid):
+            os.kill(child.pid, signal.SIGTERM)
         process.kill()
 
 
