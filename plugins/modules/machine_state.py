@@ -21,6 +21,7 @@ options:
   address: {type: str, required: true, description: Address that the machine is said to have.}
   groups: {type: list, elements: dict, default: [], description: 'Groups that are wanted, see M(local_accounts).'}
   users: {type: list, elements: dict, default: [], description: 'Users that are wanted, see M(local_accounts).'}
+  node: {type: dict, default: {}, description: 'Keys that are declared of its line in slurm.conf(5).'}
 author: [Slurmstead]
 """
 
@@ -48,11 +49,13 @@ problems:
 
 import json
 import platform
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import accounts, slurm_versions
+from ansible.module_utils.slurmstead import accounts, hardware, slurm_nodes, slurm_versions
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -77,6 +80,22 @@ def address_problems(address: str, links: list[dict[str, Any]]) -> list[str]:
     return [f"os_address: {address} is declared, but this machine has {seen}; correct one of them"]
 
 
+def node_problems(measured: Mapping[str, Any], declared: Mapping[str, Any], version: str | None) -> list[str]:
+    """Return why the declared keys of a node's line cannot be right; `version` is that of Slurm.
+
+    >>> measured = {"cpus": 1, "sockets": 1, "cores_per_socket": 1, "threads_per_core": 1, "memory": 1024}
+    >>> node_problems(measured, {"RealMemory": 4096}, None)
+    ['slurm_nodes: RealMemory=4096 is declared, but the node has 1024 MiB; declare less, or nothing']
+    """
+    if not declared or not slurm_nodes.was_measured(measured):
+        return []
+    try:
+        slurm_nodes.node_keys(measured, declared, version)
+    except slurm_nodes.NodeError as error:
+        return [f"slurm_nodes: {error}"]
+    return []
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -85,6 +104,7 @@ def main() -> None:
             "address": {"type": "str", "required": True},
             "groups": {"type": "list", "elements": "dict", "default": []},
             "users": {"type": "list", "elements": "dict", "default": []},
+            "node": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
@@ -95,13 +115,14 @@ def main() -> None:
     states = (line.split() for line in installed.splitlines())
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
     release = platform.freedesktop_os_release()
+    version = slurm_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
     problems = [
         *release_problems(release, module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),
         *accounts.conflicts(groups, users, accounts.known()),
+        *node_problems(hardware.measure(Path("/")), module.params["node"], version),
     ]
     packages = sorted(package for state, package in states if state == "installed")
-    version = slurm_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
     facts = {"packages": packages, "slurm_version": version}
     module.exit_json(changed=False, problems=problems, ansible_facts=facts)
 

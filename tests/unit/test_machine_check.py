@@ -20,7 +20,8 @@ MODULE = """
 import json
 from ansible.module_utils.basic import AnsibleModule
 
-options = dict(releases=dict(type="dict"), groups=dict(type="list"), users=dict(type="list"), address=dict())
+lists, dicts = dict(type="list"), dict(type="dict")
+options = dict(releases=dicts, groups=lists, users=lists, address=dict(), node=dicts)
 module = AnsibleModule(argument_spec=options)
 seen = json.loads(%r)[module.params["address"]]
 facts = {"packages": [], "slurm_version": seen["version"]}

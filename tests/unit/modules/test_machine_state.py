@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import platform
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -98,6 +99,7 @@ def test_all_problems_are_said_at_once(run_module: RunModule) -> None:
         address="192.0.2.1",
         groups=[{"name": "chemistry", "gid": 0}],
         users=[{"name": "root", "uid": 2001, "group": "chemistry"}],
+        node={"RealMemory": 1 << 40},
     )
 
     assert [problem.partition(" ")[0] for problem in done.result["problems"]] == [
@@ -105,4 +107,29 @@ def test_all_problems_are_said_at_once(run_module: RunModule) -> None:
         "os_address:",
         "accounts_groups:",
         "accounts_users:",
+        "slurm_nodes:",
     ]
+
+
+SMALL = {"cpus": 4, "sockets": 1, "cores_per_socket": 4, "threads_per_core": 1, "memory": 8000}
+
+
+@pytest.mark.parametrize(
+    ("declared", "numbers"),
+    [
+        ({"RealMemory": 8001}, ["8001", "8000"]),
+        ({"CPUs": 5}, ["5", "4"]),
+        ({"Sockets": 2, "CoresPerSocket": 4}, ["8", "4"]),
+    ],
+)
+def test_more_than_there_is_is_refused_with_both_numbers(
+    machine_state: types.ModuleType, declared: dict[str, Any], numbers: list[str]
+) -> None:
+    (problem,) = machine_state.node_problems(SMALL, declared, "22.05")
+
+    assert set(numbers) <= set(re.findall(r"\d+", problem))
+
+
+@pytest.mark.parametrize("declared", [{}, {"RealMemory": 8000}, {"CPUs": 2}, {"Weight": 10}])
+def test_no_more_than_there_is_is_no_problem(machine_state: types.ModuleType, declared: dict[str, Any]) -> None:
+    assert machine_state.node_problems(SMALL, declared, "22.05") == []
