@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import tempfile
 import time
@@ -25,7 +26,7 @@ from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
 from slurmstead import lab as stead_lab
-from slurmstead.paths import LAB_INVENTORY, ROOT, SITE, lab_directory
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, ROOT, SITE, lab_directory
 from slurmstead.playbook import accelerator
 
 FACTS = (pathlib.Path(__file__).parent / "facts.py").read_text()
@@ -170,6 +171,25 @@ class Lab:
             check=False,
         )
         return Run(done.returncode, done.stdout, time.monotonic() - started)
+
+    def cut_power(self, *names: str) -> None:
+        """End machines of the lab as if their plugs were pulled; all of them if none is named."""
+        chosen = names or tuple(self.names)
+        for name, pid in stead_lab.pids(self.directory).items():
+            if name in chosen:
+                assert pid, f"{name} does not run"
+                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while any(pid for name, pid in stead_lab.pids(self.directory).items() if name in chosen):
+            assert time.monotonic() < deadline, "a machine survived"
+            time.sleep(0.1)
+
+    def boot(self, name: str, **settings: Any) -> None:
+        """Start a machine of the lab that is off, with other settings of the role `lab` if there are some."""
+        run = self.ansible(
+            "--limit", name, "--extra-vars", json.dumps(settings), str(PLAYBOOKS / "create-lab.yml"), seconds=600
+        )
+        assert run.code == 0, f"{name} did not come back\n{run.output}"
 
     def wait_until_idle(self, seconds: float) -> float:
         """Return the seconds after which every worker is idle; fails with what Slurm says when there were too many."""

@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import time
 from typing import Any
 
 import pytest
-
-from slurmstead import lab as stead_lab
-from slurmstead.paths import PLAYBOOKS
 
 SEED = int(os.environ.get("STEAD_SEED") or time.time())
 """Decides in which order the machines come back; STEAD_SEED repeats a run."""
 
 IDLE_SECONDS = 180
 """After the last machine came back."""
-
-
-def cut_power(lab: Any) -> None:
-    """End every machine of the lab as if its plug were pulled."""
-    pids = [pid for pid in stead_lab.pids(lab.directory).values() if pid]
-    assert len(pids) == len(lab.names)
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while any(stead_lab.pids(lab.directory).values()):
-        assert time.monotonic() < deadline, "a machine survived"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +23,11 @@ def outage(lab: Any) -> dict[str, Any]:
     lab.user("echo 'before the cut' > before && sync before")
     boots = lab.everywhere(lambda name: lab.root(name, "cat /proc/sys/kernel/random/boot_id"))
     lab.user(f"sbatch --no-requeue --nodes={len(lab.workers)} --output=/dev/null --wrap='sleep 600'")
-    cut_power(lab)
+    lab.cut_power()
     order = random.Random(SEED).sample(lab.names, len(lab.names))
     print(f"STEAD_SEED={SEED}: {', '.join(order)}")
     for name in order:
-        run = lab.ansible("--limit", name, str(PLAYBOOKS / "create-lab.yml"), seconds=600)
-        assert run.code == 0, f"{name} did not come back\n{run.output}"
+        lab.boot(name)
     seconds = lab.wait_until_idle(IDLE_SECONDS)
     print(f"idle {seconds:.0f} s after the last machine came back")
     return {"boots": boots, "seconds": seconds}

@@ -5,68 +5,16 @@ The board is an emulated one: its device tree has the CPUs of an RK3588, so that
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 EVERY_CPU = frozenset(range(8))
 
-SHOW = "taskset --cpu-list --pid \\$\\$"
-"""Says `pid 7's current affinity list: 0,2-3`."""
-
-
-def cpus(text: str) -> list[frozenset[int]]:
-    """Return the CPUs of each task that said where it may run, and print them.
-
-    >>> cpus("pid 7's current affinity list: 0,2-3")
-    [frozenset({0, 2, 3})]
-    """
-    found = []
-    for listed in re.findall(r"affinity list: ([0-9,-]+)", text):
-        ranges = [word.partition("-") for word in listed.split(",")]
-        found.append(frozenset(cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1)))
-    print([sorted(task) for task in found])
-    return found
-
-
-@pytest.fixture(scope="module")
-def board(lab: Any) -> str:
-    """The worker that imitates a board, idle."""
-    (name,) = (name for name in lab.workers if lab.variables[name].get("lab_board"))
-    lab.wait_until_idle(180)
-    return str(name)
-
-
-@pytest.fixture
-def run(lab: Any, board: str) -> Any:
-    """Run tasks on the board and return the CPUs of each."""
-    return lambda options: cpus(lab.user(f'srun --nodelist={board} {options} sh -c "{SHOW}"'))
-
-
-@pytest.fixture
-def hold(lab: Any, board: str) -> Iterator[Any]:
-    """Let jobs hold CPUs of the board until the test ends; each returns the CPUs that it holds."""
-    jobs = []
-
-    def start(options: str) -> frozenset[int]:
-        script = f'srun sh -c "{SHOW}; sleep 300"'
-        job = lab.user(
-            f"sbatch --parsable --nodelist={board} --output=held-%j {options} --wrap='{script}'".replace("\\", "")
-        )
-        jobs.append(job)
-        deadline = time.monotonic() + 60
-        while not (said := lab.user(f"cat held-{job} 2>/dev/null || true")):
-            assert time.monotonic() < deadline, lab.user("squeue")
-            time.sleep(1)
-        (held,) = cpus(said)
-        return held
-
-    yield start
-    lab.user(f"scancel {' '.join(jobs)}; rm -f held-*")
-    lab.wait_until_idle(120)
+pytestmark = [
+    pytest.mark.parametrize("core_gres", [False, True], ids=["one socket", "fast and slow"], indirect=True),
+    pytest.mark.usefixtures("core_gres"),
+]
 
 
 def test_all_cpus_are_offered(lab: Any, board: str) -> None:
@@ -90,8 +38,7 @@ def test_a_second_job_runs_on_the_cpus_that_the_first_one_left(run: Any, hold: A
     assert run("--ntasks=1 --cpus-per-task=2") == [EVERY_CPU - held]
 
 
-def test_a_task_cannot_leave_its_cpus(lab: Any, board: str) -> None:
-    script = f"taskset --cpu-list --pid 0-7 \\$\\$ >/dev/null; {SHOW}"
-    (seen,) = cpus(lab.user(f'srun --nodelist={board} --ntasks=1 --cpus-per-task=2 sh -c "{script}"'))
+def test_a_task_cannot_leave_its_cpus(run: Any) -> None:
+    (seen,) = run("--ntasks=1 --cpus-per-task=2", "taskset --cpu-list --pid 0-7 \\$\\$ >/dev/null; ")
 
     assert len(seen) == 2
