@@ -161,6 +161,9 @@ def _run_on_one_lab(console: Console, inventory: pathlib.Path, names: list[str],
             settings = {} if name == FIRST_SCENARIO else playbook.accelerator()
             # The lab outlives a scenario, also one that failed: the next finds it, and it is ended below.
             command = ["molecule", "test", "--scenario-name", name, "--destroy=never"]
+            if outcomes and all(outcome.ok for outcome in outcomes):
+                # The lab is as a good scenario left it: converged.
+                command = ["molecule", "verify", "--scenario-name", name]
             outcomes.append(_stream(f"molecule {name}", command, settings))
             _print_outcome(console, outcomes[-1])
     finally:
