@@ -231,6 +231,7 @@ def test_a_machine_boots_without_the_volume() -> None:
     assert "WantedBy=local-fs.target" in unit
     assert "RequiredBy" not in unit
     assert "JobRunningTimeoutSec=" in files["dev-scratch-scratch.device.d/slurmstead.conf"]
+    assert "Wants=scratch.mount" in files["dev-scratch-scratch.device.d/slurmstead.conf"]
 
 
 def test_only_ext4_is_checked_at_boot() -> None:

@@ -243,17 +243,21 @@ def unit_files(wanted: Wanted) -> dict[str, str]:
     """Return the files below /etc/systemd/system, by name, that mount the volume at boot.
 
     The target wants the mount and does not require it, and the device is waited for briefly, so that a machine whose
-    disk is gone still boots. x-systemd.device-timeout= works in fstab only (systemd.mount(5)), hence the drop-in.
+    disk is gone still boots. x-systemd.device-timeout= works in fstab only (systemd.mount(5)), hence the drop-in. The
+    device wants the mount, too, so that a disk that takes longer is mounted when it comes.
     """
+    mount = unit_name(wanted.path, "mount")
     check = f"systemd-fsck@{unit_name(wanted.device, 'service')}"
     fsck = f"Requires={check}\nAfter={check}\n" if wanted.filesystem == "ext4" else ""
     return {
-        unit_name(wanted.path, "mount"): (
+        mount: (
             "# Written by Slurmstead (local_volume); what is changed here is overwritten.\n"
             f"[Unit]\nDescription=Volume {wanted.name}\n{fsck}\n"
             f"[Mount]\nWhat={wanted.device}\nWhere={wanted.path}\nType={wanted.filesystem}\n"
             f"Options={','.join(wanted.options) or 'defaults'}\n\n"
             "[Install]\nWantedBy=local-fs.target\n"
         ),
-        f"{unit_name(wanted.device, 'device')}.d/slurmstead.conf": "[Unit]\nJobRunningTimeoutSec=30s\n",
+        f"{unit_name(wanted.device, 'device')}.d/slurmstead.conf": (
+            f"[Unit]\nJobRunningTimeoutSec=30s\nWants={mount}\n"
+        ),
     }

@@ -1,4 +1,7 @@
-"""All machines lose power at once, come back in any order, and are a cluster again without a hand."""
+"""All machines lose power at once, come back in any order, and are a cluster again without a hand.
+
+The disk of the share is late as well: nobody waits for it at boot.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,9 @@ import pytest
 SEED = int(os.environ.get("STEAD_SEED") or time.time())
 """Decides in which order the machines come back; STEAD_SEED repeats a run."""
 
+LATE = "/etc/systemd/system/dev-share-share.device.d/test.conf"
+"""On the node with the share."""
+
 IDLE_SECONDS = 180
 """After the last machine came back."""
 
@@ -22,13 +28,16 @@ def outage(lab: Any) -> dict[str, Any]:
     lab.wait_until_idle(60)
     lab.user("echo 'before the cut' > before && sync before")
     boots = lab.everywhere(lambda name: lab.root(name, "cat /proc/sys/kernel/random/boot_id"))
-    lab.user(f"sbatch --no-requeue --nodes={len(lab.workers)} --output=/dev/null --wrap='sleep 600'")
+    job = lab.user(f"sbatch --parsable --no-requeue --nodes={len(lab.workers)} --output=/dev/null --wrap='sleep 600'")
+    lab.user(f"until squeue --noheader --job={job} --states=running | grep -q .; do sleep 1; done")
+    lab.root(lab.server, f"printf '[Unit]\\nJobRunningTimeoutSec=1ms\\n' > {LATE} && sync")
     lab.cut_power()
     order = random.Random(SEED).sample(lab.names, len(lab.names))
     print(f"STEAD_SEED={SEED}: {', '.join(order)}")
     for name in order:
         lab.boot(name)
     seconds = lab.wait_until_idle(IDLE_SECONDS)
+    lab.root(lab.server, f"rm {LATE} && systemctl daemon-reload")
     print(f"idle {seconds:.0f} s after the last machine came back")
     return {"boots": boots, "seconds": seconds}
 
