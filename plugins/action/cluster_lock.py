@@ -1,0 +1,82 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Hold a cluster for this run: somebody else's run ends here, and is told who was first."""
+
+from __future__ import annotations
+
+import datetime
+import getpass
+import importlib
+import os
+import pathlib
+import select
+import shlex
+import socket
+import subprocess
+import sys
+from typing import Any
+
+import ansible.module_utils
+from ansible.plugins.action import ActionBase
+
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+lock = importlib.import_module("ansible.module_utils.slurmstead.cluster_lock")
+
+SECONDS = 60
+"""In which the control node has to answer; emulated ones are slow."""
+
+
+class ActionModule(ActionBase):
+    """Takes the lock of the control node until ansible-playbook ends."""
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return nothing of note, or fail with who holds the cluster since when.
+
+        A control node that does not answer is no reason to stop: the run itself will say so.
+        """
+        del tmp
+        host = self._task.args["host"]
+        variables = (task_vars or {})["hostvars"][host]
+        if self._task.check_mode:
+            return {"skipped": True}
+        said = self._hold(self._reach(variables, host))
+        if said == lock.HELD:
+            return {"changed": False}
+        if said:
+            return {
+                "failed": True,
+                "msg": f"the cluster is held by {said}; nothing was changed. Wait until that run has ended, or end it.",
+            }
+        return {"changed": False, "warnings": [f"{host} does not answer, so nothing keeps a second run away"]}
+
+    def _reach(self, variables: Any, host: str) -> list[str]:
+        """Return the beginning of a command that runs another one on the control node as root."""
+        local = variables.get("ansible_connection") == "local"
+        if local:
+            return [] if os.geteuid() == 0 else ["sudo", "-n"]
+        return [*lock.ssh_command(variables, host), "sudo", "-n"]
+
+    def _hold(self, reach: list[str]) -> str:
+        """Start the watcher; return what the holder said first, empty if it was not heard."""
+        now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+        # A worker of Ansible runs this: the process that lives as long as the run is its parent.
+        run = os.getppid()
+        who = f"{getpass.getuser()}@{socket.gethostname()} (process {run}) since {now}"
+        remote = ["python3", "-c", lock.HOLDER, who]
+        if reach[:1] == ["ssh"]:
+            # ssh joins words without quoting them.
+            remote = [shlex.join(remote)]
+        watcher = subprocess.Popen(
+            [sys.executable, "-c", lock.WATCHER, str(run), *reach, *remote],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            text=True,
+        )
+        assert watcher.stdout is not None
+        heard = select.select([watcher.stdout], [], [], SECONDS)[0]
+        said = watcher.stdout.readline().strip() if heard else ""
+        if said != lock.HELD:
+            watcher.kill()
+        return said

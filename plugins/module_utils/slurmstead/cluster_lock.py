@@ -1,0 +1,73 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Who works on a cluster: a lock on the control node, held for as long as a process on this computer lives.
+
+A watcher here keeps a connection to a holder there, which keeps a lock of flock(2). When the process that is watched
+ends, however that may be, the watcher ends, and with it the connection, the holder and the lock. When the network or
+this computer fails, the holder misses its heartbeats.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+HEARTBEAT = 5
+"""Seconds."""
+
+SILENCE = 60
+"""Seconds without a heartbeat after which the holder gives up."""
+
+HELD = "held"
+"""What the holder says when it has the lock; otherwise it prints what the other one wrote of itself."""
+
+HOLDER = f"""
+import fcntl, os, select, sys
+path = "/run/slurmstead/lock"
+os.makedirs(os.path.dirname(path), exist_ok=True)
+with open(path, "a+") as file:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        sys.exit(print(file.read() or "somebody"))
+    file.truncate(0)
+    file.write(sys.argv[1])
+    file.flush()
+    print({HELD!r}, flush=True)
+    while select.select([0], [], [], {SILENCE})[0] and os.read(0, 1024):
+        pass
+    file.truncate(0)
+"""
+
+WATCHER = f"""
+import os, subprocess, sys, time
+watched, command = int(sys.argv[1]), sys.argv[2:]
+with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as connection:
+    while connection.poll() is None:
+        try:
+            os.kill(watched, 0)
+            for _ in range({HEARTBEAT}):
+                time.sleep(1)
+                os.kill(watched, 0)
+            connection.stdin.write(b".")
+        except OSError:
+            break
+"""
+
+
+def ssh_command(variables: Mapping[str, Any], host: str) -> list[str]:
+    """Return the beginning of a command that runs another one on a host, from the variables that Ansible has of it.
+
+    >>> ssh_command({"ansible_host": "10.0.0.3", "ansible_user": "ansible", "ansible_port": 2222}, "node3")[-4:]
+    ['-p', '2222', 'ansible@10.0.0.3', '--']
+    """
+    words = f"{variables.get('ansible_ssh_common_args') or ''} {variables.get('ansible_ssh_extra_args') or ''}"
+    options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", *shlex.split(words)]
+    if variables.get("ansible_ssh_private_key_file"):
+        options += ["-i", str(variables["ansible_ssh_private_key_file"])]
+    if variables.get("ansible_port"):
+        options += ["-p", str(variables["ansible_port"])]
+    user = variables.get("ansible_user") or variables.get("ansible_ssh_user")
+    address = variables.get("ansible_host") or host
+    return ["ssh", *options, f"{user}@{address}" if user else str(address), "--"]
