@@ -1,0 +1,102 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What the gated slurmctld says of a configuration: pure functions on its output and its queue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ansible.module_utils.slurmstead import conf_finding, slurm_jobs
+from ansible.module_utils.slurmstead.conf_finding import Finding
+from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+
+SAID = re.compile(r"^(?:\[[^\]]*\] )?slurm\w*: (?:(error|fatal|warning): )?(.*)$")
+PARSE_ERROR = re.compile(r"Parse error in file (\S+) line (\d+)")
+UNKNOWN_KEY = re.compile(r"Parsing error at unrecognized key: (\S+)")
+RECOVERED = re.compile(r"Recovered JobId=(\d+) (?:Assoc|StepId|has)")
+
+NOISE = re.compile(
+    r"Job accounting information gathered|Even though we are collecting|pmix|PMIx|No memory enforcing|"
+    r"state file|Trying backup state|state save file|cannot stat|Configured MailProg|"
+    r"Trying to recover|last_config_lite|priority_last_decay|Invalid RPC|connect|Unable to contact|"
+    # Of nodes and jobs that are to go there is more exact news in the queue.
+    r"lookup failure for node|has vanished from configuration|invalid node specified|JobId=|"
+    r"without --systemd|Lua|dbus|topology\.conf: No such|Unable to (?:register|resolve)|does not match|"
+    r"Node ping|Nodes .* not responding|error in completing|Registered PMIx|agent"
+)
+"""Errors that a good configuration has as well, or that belong to the gate."""
+
+CONSEQUENCE = re.compile(r"^(?:Unable to process configuration file|Unable to process|Could not open/read/parse)")
+"""What is said after the cause was."""
+
+ENDINGS = {"Address already in use": "another program listens on that port"}
+
+
+def messages(log: str) -> list[tuple[str, str]]:
+    """Return the level and text of each line of a daemon's output.
+
+    >>> messages("slurmctld: error: Parsing error at unrecognized key: Foo\\nslurmctld: started")
+    [('error', 'Parsing error at unrecognized key: Foo'), ('', 'started')]
+    """
+    found = []
+    for line in log.splitlines():
+        match = SAID.match(line)
+        if match:
+            found.append((match[1] or "", match[2].strip()))
+    return found
+
+
+def findings(log: str, files: Mapping[str, str]) -> list[Finding]:
+    """Return what slurmctld complains of, each with its line in the source; what it died of comes last."""
+    found: dict[str, Finding] = {}
+    for level, text in messages(log):
+        if level not in ("error", "fatal") or (level == "error" and NOISE.search(text)):
+            continue
+        key, parse = UNKNOWN_KEY.search(text), PARSE_ERROR.search(text)
+        if key:
+            file, line = conf_finding.key_line(files, key[1])
+            found[f"key {key[1]}"] = conf_finding.at(files, file, line, f"slurmctld knows no key {key[1]} here")
+        elif parse:
+            file, line = parse[1].rpartition("/")[2], int(parse[2])
+            if not any((finding.file, finding.line) == (file, line) for finding in found.values()):
+                found[text] = conf_finding.at(files, file, line, "slurmctld cannot read this line")
+        elif not (CONSEQUENCE.match(text) and found):
+            said = f"slurmctld says: {text}"
+            file, line = conf_finding.locate(files, text)
+            found.setdefault(text, conf_finding.at(files, file, line, said))
+    return list(found.values())
+
+
+def died_of(log: str) -> str:
+    """Return the last thing that a daemon said as fatal, else its last error, else its last words."""
+    said = messages(log)
+    for wanted in (("fatal",), ("error",)):
+        texts = [text for level, text in said if level in wanted and not NOISE.search(text)]
+        if texts:
+            return texts[-1]
+    return log.strip().rpartition("\n")[2]
+
+
+def recovered(log: str) -> frozenset[str]:
+    """Return the numbers of the jobs that it found in the state."""
+    return frozenset(RECOVERED.findall(log))
+
+
+def job_findings(log: str, live: State, gated: State) -> list[Finding]:
+    """Return a finding for each job that the configuration would end, requeue or forget.
+
+    Only jobs that the copied state has can be missed. Where no controller runs, the gate's queue is all there is.
+    """
+    known, after = recovered(log), slurm_jobs.by_number(gated)
+    if live.heard:
+        lost = slurm_jobs.lost((job for job in live.live if job.number in known), after)
+    else:
+        lost = slurm_jobs.lost((Job(number, "RUNNING") for number in known if _hurt(after.get(number))), after)
+    return [
+        Finding(f"{slurm_jobs.in_words([job])} would be {fate}", advice="let it end, cancel it, or keep what it needs")
+        for job, fate in sorted(lost, key=lambda pair: int(pair[0].number))
+    ]
+
+
+def _hurt(job: Job | None) -> bool:
+    return job is not None and job.reason in slurm_jobs.KILLED_BY
