@@ -29,7 +29,14 @@ NOISE = re.compile(
 CONSEQUENCE = re.compile(r"^(?:Unable to process configuration file|Unable to process|Could not open/read/parse)")
 """What is said after the cause was."""
 
-ENDINGS = {"Address already in use": "another program listens on that port"}
+OF_KEY = {
+    "not a valid controller": ("SlurmctldHost", "name this machine as `hostname` does"),
+    "CLUSTER NAME MISMATCH": ("ClusterName", "the saved state belongs to another name: keep it"),
+}
+"""Messages that name no line, with the key that they are about, and what to do."""
+
+MOST = 6
+"""Lines of a daemon's words that are shown."""
 
 
 def messages(log: str) -> list[tuple[str, str]]:
@@ -47,24 +54,30 @@ def messages(log: str) -> list[tuple[str, str]]:
 
 
 def findings(log: str, files: Mapping[str, str]) -> list[Finding]:
-    """Return what slurmctld complains of, each with its line in the source; what it died of comes last."""
-    found: dict[str, Finding] = {}
+    """Return what slurmctld complains of, each with its line in the source, and each line once."""
+    found: dict[tuple[str, int] | str, Finding] = {}
     for level, text in messages(log):
         if level not in ("error", "fatal") or (level == "error" and NOISE.search(text)):
             continue
-        key, parse = UNKNOWN_KEY.search(text), PARSE_ERROR.search(text)
-        if key:
-            file, line = conf_finding.key_line(files, key[1])
-            found[f"key {key[1]}"] = conf_finding.at(files, file, line, f"slurmctld knows no key {key[1]} here")
-        elif parse:
-            file, line = parse[1].rpartition("/")[2], int(parse[2])
-            if not any((finding.file, finding.line) == (file, line) for finding in found.values()):
-                found[text] = conf_finding.at(files, file, line, "slurmctld cannot read this line")
-        elif not (CONSEQUENCE.match(text) and found):
-            said = f"slurmctld says: {text}"
-            file, line = conf_finding.locate(files, text)
-            found.setdefault(text, conf_finding.at(files, file, line, said))
-    return list(found.values())
+        if CONSEQUENCE.match(text) and found:
+            continue
+        finding = _finding(text, files)
+        # The first words name the cause; those of the plugin's callers, and of its caller's caller, follow.
+        found.setdefault((finding.file, finding.line) if finding.line else text, finding)
+    placed = [finding for finding in found.values() if finding.line]
+    return (placed or list(found.values()))[:MOST]
+
+
+def _finding(text: str, files: Mapping[str, str]) -> Finding:
+    key, parse = UNKNOWN_KEY.search(text), PARSE_ERROR.search(text)
+    if key:
+        return conf_finding.at(files, *conf_finding.key_line(files, key[1]), f"slurmctld knows no key {key[1]} here")
+    if parse:
+        return conf_finding.at(files, parse[1].rpartition("/")[2], int(parse[2]), "slurmctld cannot read this line")
+    for words, (name, advice) in OF_KEY.items():
+        if words in text:
+            return conf_finding.at(files, *conf_finding.key_line(files, name), f"slurmctld says: {text}", advice)
+    return conf_finding.at(files, *conf_finding.locate(files, text), f"slurmctld says: {text}")
 
 
 def died_of(log: str) -> str:

@@ -24,14 +24,14 @@ CommunicationParameters block_null_hash:22.05.. CheckGhalQuiesce:..23.11 Disable
   getnameinfo_cache_timeout:23.11.. keepaliveinterval:22.05.. keepaliveprobes:22.05.. keepalivetime:22.05..
   NoAddrCache NoCtldInAddrAny NoInAddrAny
 DependencyParameters disable_remote_singleton kill_invalid_depend max_depend_depth:22.05..
-JobAcctGatherParams DisableGPUAcct:23.11.. NoShared NoOverMemoryKill OverMemoryKill UsePss
+JobAcctGatherParams DisableGPUAcct:23.11.. NoShared OverMemoryKill UsePss
 LaunchParameters batch_step_set_cpu_freq cray_net_exclusive disable_send_gids enable_nss_slurm lustre_no_flush
   mem_sort mpir_use_nodeaddr slurmstepd_memlock slurmstepd_memlock_all test_exec ulimit_pam_adopt:23.11..
   use_interactive_step
 PreemptParameters min_exempt_priority reclaim_licenses reorder_count send_user_signal strict_order
   suspend_grace_time youngest_first
 PriorityFlags ACCRUE_ALWAYS CALCULATE_RUNNING DEPTH_OBLIVIOUS NO_FAIR_TREE FAIR_TREE INCR_ONLY MAX_TRES
-  MAX_TRES_GRES:24.11.. NO_NORMAL_ALL NO_NORMAL_ASSOC NO_NORMAL_PART NO_NORMAL_QOS NO_NORMAL_TRES
+  NO_NORMAL_ALL NO_NORMAL_ASSOC NO_NORMAL_PART NO_NORMAL_QOS NO_NORMAL_TRES
   SMALL_RELATIVE_TO_TIME
 PrivateData accounts cloud:..22.05 events jobs nodes partitions reservations usage users all
 SchedulerParameters allow_zero_lic assoc_limit_stop batch_sched_delay bb_array_stage_cnt
@@ -40,7 +40,7 @@ SchedulerParameters allow_zero_lic assoc_limit_stop batch_sched_delay bb_array_s
   bf_max_job_start bf_max_job_test bf_max_job_user bf_max_job_user_part bf_max_time bf_min_age_reserve
   bf_min_prio_reserve bf_node_space_size bf_one_resv_per_job bf_resolution bf_running_job_reserve
   bf_topopt_enable:24.11.. bf_topopt_iterations:24.11.. bf_window bf_window_linear bf_yield_interval bf_yield_sleep
-  build_queue_timeout correspond_after_task_cnt default_gbytes default_queue_depth defer defer_batch:23.11..
+  build_queue_timeout correspond_after_task_cnt default_queue_depth defer defer_batch:23.11..
   delay_boot disable_hetero_steps disable_hetjob_steps disable_job_shrink enable_hetero_steps enable_hetjob_steps
   enable_job_state_cache:24.11.. enable_user_top extra_constraints:23.11.. ignore_constraint_validation:24.11..
   Ignore_NUMA ignore_prefer_validation:22.05.. max_array_tasks max_job_bf max_rpc_cnt max_rpc_count max_sched_time
@@ -53,7 +53,7 @@ ScronParameters enable explicit_scancel:23.11..
 SlurmctldParameters allow_user_triggers cloud_dns cloud_reg_addrs:..22.05 conmgr_connect_timeout:24.11..
   conmgr_max_connections:24.11.. conmgr_read_timeout:24.11.. conmgr_threads:24.11.. conmgr_use_poll:24.11..
   conmgr_wait_write_delay:24.11.. conmgr_write_timeout:24.11.. disable_triggers:23.11.. enable_configless
-  enable_rpc_queue:23.11.. enable_stepmgr:24.11.. idle_on_node_suspend max_dbd_msg_action max_powered_nodes:24.11..
+  enable_rpc_queue enable_stepmgr:24.11.. idle_on_node_suspend max_dbd_msg_action max_powered_nodes:24.11..
   no_quick_restart:23.11.. node_reg_mem_percent power_save_interval power_save_min_interval
   preempt_send_user_signal:..22.05 reboot_from_controller rl_bucket_size:23.11.. rl_enable:23.11..
   rl_log_freq:23.11.. rl_refill_period:23.11.. rl_refill_rate:23.11.. rl_table_size:23.11.. user_resv_delete
