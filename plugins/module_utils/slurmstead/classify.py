@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible.module_utils.slurmstead import conf_file, conf_model, conf_needs
 from ansible.module_utils.slurmstead.conf_model import Model, Section
@@ -24,11 +24,10 @@ Files = Mapping[str, str]
 REMOVED = "removed"
 ABSENT = "not set"
 BY_HAND = {
-    "clustername": "the saved state belongs to the old name: end all jobs, stop slurmctld, delete `clustername` in "
-    "StateSaveLocation, and run again",
+    "clustername": "the saved state belongs to the old name",
     "statesavelocation": "slurmctld would start without its jobs: let them end, or stop slurmctld and move the directory",
 }
-"""What to do where to wait for the jobs is not all, or not enough."""
+"""Why a change is refused, where that does not go without saying."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,12 @@ class Change:
     @property
     def refused(self) -> bool:
         """Whether it must not be made now."""
-        return bool(self.blocking) or self.need.refused is While.ALWAYS
+        return bool(self.blocking)
+
+    @property
+    def harmless(self) -> Change:
+        """The same change where no job depends on it."""
+        return replace(self, blocking=())
 
     @property
     def difference(self) -> str:
@@ -69,8 +73,6 @@ class Change:
     @property
     def because(self) -> str:
         """Why it is refused."""
-        if self.need.refused is While.ALWAYS:
-            return f": {self.reason}"
         kind = "any job runs or waits" if self.need.refused is While.ANY else "jobs run there"
         return f" while {kind}: {in_words(self.blocking)}{f'; {self.reason}' if self.reason else ''}"
 
@@ -165,7 +167,9 @@ def _nodes(before: Model, after: Model, version: str, state: State) -> Iterator[
     for name in gone:
         blocking = state.on(name)
         refused = Need(need.action, refused=While.RUNNING)
-        yield Change(f"node {name} removed", "", "", refused, reason="drain it first" if blocking else why, blocking=blocking)
+        yield Change(
+            f"node {name} removed", "", "", refused, reason="drain it first" if blocking else why, blocking=blocking
+        )
     for name in sorted(after.nodes.keys() & before.nodes.keys()):
         for key, old, new in _differences(before.nodes[name], after.nodes[name]):
             shown = (after.nodes[name].get(key) or before.nodes[name][key]).key
@@ -249,7 +253,10 @@ def _plain_file(
 
 
 def _said(text: str) -> set[tuple[str, ...]]:
-    return {tuple(sorted(f"{pair.name}={pair.value}" for pair in line.pairs)) or (line.text,) for line in conf_file.parse(text)}
+    return {
+        tuple(sorted(f"{pair.name}={pair.value}" for pair in line.pairs)) or (line.text,)
+        for line in conf_file.parse(text)
+    }
 
 
 def _differences(old: Section, new: Section) -> Iterator[tuple[str, str, str]]:

@@ -34,7 +34,9 @@ def lint(files: Files) -> list[Finding]:
     """Return the mistakes in a set of files."""
     model = conf_model.read(files.get("slurm.conf", ""))
     found = [
-        conf_finding.at(files, "slurm.conf", line, what, advice) for check in CHECKS for line, what, advice in check(model)
+        conf_finding.at(files, "slurm.conf", line, what, advice)
+        for check in CHECKS
+        for line, what, advice in check(model)
     ]
     gres = files.get("gres.conf", "")
     return found + [conf_finding.at(files, "gres.conf", *problem) for problem in _gres_conf(model, gres)]
@@ -106,12 +108,8 @@ def minutes(pair: Pair) -> float:
     parts = rest.split(":")
     if not all(part.isdigit() for part in [*parts, *([days] if dash else [])]):
         return 0
-    hours = [float(part) for part in parts]
-    if dash:
-        scale = (60, 1, 1 / 60)
-    else:
-        scale = ((1,), (1, 1 / 60), (60, 1, 1 / 60))[len(hours) - 1] if len(hours) < 4 else ()
-    return int(days or 0) * 1440 + sum(value * unit for value, unit in zip(hours, scale))
+    units = [60.0, 1.0, 1 / 60] if dash or len(parts) == 3 else [1.0, 1 / 60]
+    return int(days or 0) * 1440 + sum(int(part) * unit for part, unit in zip(parts, units, strict=False))
 
 
 def _ports(model: Model) -> Iterator[Problem]:
@@ -143,7 +141,11 @@ def _nodes(model: Model) -> Iterator[Problem]:
         for gres in keys["gres"].value.split(",") if "gres" in keys else ():
             kind = gres.partition(":")[0]
             if kind and kind not in types:
-                yield line, f"{kind} in Gres of {name} is not in GresTypes", f"write GresTypes={kind}, or Slurm ignores it"
+                yield (
+                    line,
+                    f"{kind} in Gres of {name} is not in GresTypes",
+                    f"write GresTypes={kind}, or Slurm ignores it",
+                )
 
 
 def _shape(name: str, keys: Section, line: int) -> Iterator[Problem]:
@@ -175,7 +177,11 @@ def _gres_conf(model: Model, text: str) -> Iterator[Problem]:
                 yield line.number, f"slurmd knows no key {pair.key} here", "its keys are in gres.conf(5)"
         if "name" in keys and keys["name"].value not in types:
             name = keys["name"].value
-            yield line.number, f"{name} is not in GresTypes", f"write GresTypes={name} in slurm.conf, or Slurm ignores it"
+            yield (
+                line.number,
+                f"{name} is not in GresTypes",
+                f"write GresTypes={name} in slurm.conf, or Slurm ignores it",
+            )
         try:
             names = expand(keys["nodename"].value) if "nodename" in keys else []
         except ValueError as error:
@@ -183,7 +189,11 @@ def _gres_conf(model: Model, text: str) -> Iterator[Problem]:
             continue
         unknown = [name for name in names if name not in model.nodes]
         if unknown:
-            yield line.number, f"{compress(unknown)} has no NodeName line in slurm.conf", "correct the name, or remove it"
+            yield (
+                line.number,
+                f"{compress(unknown)} has no NodeName line in slurm.conf",
+                "correct the name, or remove it",
+            )
 
 
 CHECKS: tuple[Callable[[Model], Iterator[Problem]], ...] = (

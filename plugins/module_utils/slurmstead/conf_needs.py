@@ -37,7 +37,6 @@ class While(enum.Enum):
     """while a job runs on a node that it concerns"""
     ANY = "any"
     """while any job runs or waits: slurmctld would forget it"""
-    ALWAYS = "always"
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ AuthAltTypes B B -
 AuthInfo B B running
 AuthType B B running
 BurstBufferType C R -
-ClusterName B B always
+ClusterName B B any
 CommunicationParameters B B -
 CoreSpecPlugin D R -
 CredType B B running

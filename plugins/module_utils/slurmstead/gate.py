@@ -122,9 +122,7 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def _slurmctld(
-    directory: pathlib.Path, files: Mapping[str, str], live: str
-) -> Iterator[subprocess.Popen[bytes]]:
+def _slurmctld(directory: pathlib.Path, files: Mapping[str, str], live: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run it; it ends with the block, and with this process."""
     # glibc resolves names only where there is an address that is not the loopback's.
     own = ["192.0.2.1/32", *(f"{address}/{128 if ':' in address else 32}" for address in _addresses(files))]

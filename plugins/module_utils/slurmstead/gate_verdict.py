@@ -31,7 +31,10 @@ CONSEQUENCE = re.compile(r"^(?:Unable to process configuration file|Unable to pr
 
 OF_KEY = {
     "not a valid controller": ("SlurmctldHost", "name this machine as `hostname` does"),
-    "CLUSTER NAME MISMATCH": ("ClusterName", "the saved state belongs to another name: keep it"),
+    "CLUSTER NAME MISMATCH": (
+        "ClusterName",
+        "keep the name, or, without any jobs, stop slurmctld and delete clustername in StateSaveLocation",
+    ),
 }
 """Messages that name no line, with the key that they are about, and what to do."""
 

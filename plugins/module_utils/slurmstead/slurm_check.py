@@ -24,9 +24,7 @@ class Verdict:
     """How long slurmctld took; 0 where it was not asked."""
 
 
-def check(
-    old: Mapping[str, str], new: Mapping[str, str], version: str, state: State, state_directory: str
-) -> Verdict:
+def check(old: Mapping[str, str], new: Mapping[str, str], version: str, state: State, state_directory: str) -> Verdict:
     """Return the verdict on a new set of files; `old` is what the daemons have.
 
     Each step is taken where the one before found nothing. Jobs that stand against the plan are its to name; slurmctld

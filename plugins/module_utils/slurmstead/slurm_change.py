@@ -1,0 +1,283 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Brings a set of files to the cluster: check, publish, apply, prove, and back to the old set if it cannot be proven.
+
+Each step can be the last one before a power cut: the next run sees that the set in force was never proven, and does the
+rest. Nothing is written before everything has been checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible.module_utils.slurmstead import conf_model, gate_verdict, slurm_check, slurm_jobs
+from ansible.module_utils.slurmstead.classify import Plan, classify
+from ansible.module_utils.slurmstead.conf_needs import Action
+from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.hostlist import compress
+from ansible.module_utils.slurmstead.slurm_daemons import Service, Slurm, seconds
+from ansible.module_utils.slurmstead.slurm_jobs import State
+
+HEALTHY = 20.0
+"""Seconds in which slurmctld has to answer with a new set. With the way back it is less than 30."""
+
+WAIT = 24 * 3600.0
+"""Seconds that a run waits for jobs to end."""
+
+PAUSE = 0.2
+LOOK = 5.0
+"""Seconds between two looks at a daemon that starts, and at jobs that end."""
+
+STATE = "/var/spool"
+"""StateSaveLocation where slurm.conf names none, in Debian's packages."""
+
+RESTARTS = "slurmd-restarts"
+DRAINED = "drained"
+"""Names of notes: nodes whose slurmd has to be restarted, with since when; nodes that wait for a change, drained."""
+
+REASON = "waits for a change of the configuration (slurm_when_idle)"
+"""Not one of the health check's, which would resume the node."""
+
+
+class RefusedError(Exception):
+    """Nothing was changed; the text has a line for each reason."""
+
+
+class FailedError(Exception):
+    """The new set did not work; the text says why, and what is in force now."""
+
+
+@dataclass
+class Outcome:
+    """What was done, or would be."""
+
+    changed: bool = False
+    plan: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    restart_slurmd: list[str] = field(default_factory=list)
+    """Nodes whose slurmd has not been restarted since it has to be."""
+    gate_seconds: float = 0.0
+
+
+class Run:
+    """One run. `files` are the texts of the managed files by name."""
+
+    def __init__(self, files: Mapping[str, str], store: Store, service: Service, slurm: Slurm) -> None:
+        self.files = dict(files)
+        self.store = store
+        self.service = service
+        self.slurm = slurm
+        self.expected = conf_model.read(files["slurm.conf"])
+
+    def go(self, check_mode: bool, when_idle: bool) -> Outcome:
+        """Do all of it. Raises RefusedError and FailedError."""
+        version = self.slurm.version()
+        if not version:
+            if check_mode:
+                return Outcome(True, ["slurmctld is not installed yet: first installation"])
+            raise RefusedError("slurmctld is not installed; run site.yml without --tags")
+        differs, proven, answers = self.store.differs(self.files), self.store.is_proven, self.slurm.answers()
+        if differs or not proven:
+            outcome = self._change(version, answers, check_mode, when_idle)
+        elif answers:
+            outcome = Outcome()
+        else:
+            outcome = Outcome(True, ["slurmctld does not answer: restart slurmctld"])
+            if not check_mode:
+                self._restart(State(heard=False), "the configuration is the last good one")
+        if not check_mode:
+            self._release()
+            outcome.restart_slurmd = self._outstanding()
+        return outcome
+
+    def _change(self, version: str, answers: bool, check_mode: bool, when_idle: bool) -> Outcome:
+        bases = self._bases()
+        old = bases[0]
+        state = self.slurm.state() if answers else State(heard=False)
+        verdict = self._judge(bases, version, state)
+        waited = False
+        if verdict.plan.refusals and when_idle and not check_mode:
+            state = self._wait(verdict.plan, old, version)
+            verdict, waited = self._judge(bases, version, state), True
+        if verdict.plan.refusals:
+            way = "" if waited else "; to wait for the jobs: slurm_when_idle: true"
+            raise RefusedError("\n".join(verdict.plan.refusals) + way)
+        outcome = Outcome(True, self._lines(verdict.plan, old, answers), gate_seconds=verdict.gate_seconds)
+        outcome.warnings = [str(finding) for finding in verdict.warnings]
+        if not check_mode:
+            self._apply(verdict.plan, old, answers, state, outcome)
+        return outcome
+
+    def _judge(self, bases: list[dict[str, str]], version: str, state: State) -> slurm_check.Verdict:
+        """Return the verdict on the new set. Raises RefusedError for mistakes."""
+        old, new = bases[0], self._all(self.files)
+        where = conf_model.read(old.get("slurm.conf", new["slurm.conf"])).value("StateSaveLocation", STATE)
+        verdict = slurm_check.check(old, new, version, state, where)
+        if verdict.mistakes:
+            raise RefusedError("\n".join(str(mistake) for mistake in verdict.mistakes))
+        # What may never have been read hurts no job when it goes.
+        undone = [change.harmless for base in bases[1:] for change in classify(base, new, version, state).changes]
+        return dataclasses.replace(verdict, plan=Plan((*verdict.plan.changes, *undone)))
+
+    def _all(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return a set together with the files of others in /etc/slurm."""
+        gone = self.store.managed() - files.keys()
+        return {**{name: text for name, text in self.store.seen().items() if name not in gone}, **files}
+
+    def _bases(self) -> list[dict[str, str]]:
+        """Return what the daemons may have read: the last good set, somebody's edit of it, or either."""
+        seen, good = self.store.seen(), self.store.proven()
+        if good is None:
+            return [seen]
+        others = {name: text for name, text in seen.items() if name not in good and name not in self.files}
+        if not self.store.is_proven:
+            return [{**others, **good}]
+        # What was edited before slurmctld started it has read; what was edited since it may have read.
+        return [seen] if self.slurm.started_at() > self.store.edited_at(self.files) else [{**others, **good}, seen]
+
+    def _lines(self, plan: Plan, old: Mapping[str, str], answers: bool) -> list[str]:
+        if not old.get("slurm.conf"):
+            return ["first installation: start slurmctld"]
+        lines = plan.lines or ["only comments, order or spelling differ: no daemon is touched"]
+        if not answers:
+            lines.append("slurmctld does not answer: restart slurmctld")
+        if not self.store.is_proven and self.store.proven() is not None:
+            lines.insert(0, "an earlier run ended before it had proven its set: this one goes on from there")
+        return lines
+
+    def _apply(self, plan: Plan, old: Mapping[str, str], answers: bool, before: State, outcome: Outcome) -> None:
+        good = self.store.proven()
+        if good is None and old.get("slurm.conf") and answers:
+            # Files of somebody else, with which slurmctld runs.
+            self.store.publish({name: text for name, text in old.items() if name in self.files})
+            self.store.prove()
+        kept = self.store.publish(self.files)
+        if kept:
+            outcome.warnings.append(f"/etc/slurm was not as Slurmstead had left it; what was found is kept in {kept}")
+        self._remember(plan.restart_slurmd)
+        try:
+            if plan.action is Action.RESTART or not answers:
+                self._restart(before, "the new configuration")
+            elif plan.action is Action.RECONFIGURE:
+                self._reconfigure(before)
+            else:
+                self._prove(before)
+        except FailedError as error:
+            raise FailedError(f"{error}\n{self._back()}") from None
+        self.store.prove()
+
+    def _restart(self, before: State, with_what: str) -> None:
+        """Restart slurmctld, and have the workers fetch what it has now."""
+        self.service.restart()
+        try:
+            self._prove(before)
+        except FailedError as error:
+            said = gate_verdict.died_of(self.service.words())
+            raise FailedError(
+                f"{with_what} does not work: {error}{f'; slurmctld said: {said}' if said else ''}"
+            ) from None
+        why = self.slurm.reconfigure()
+        if why:
+            raise FailedError(f"the workers could not be told: {why}")
+        self._prove(before)
+
+    def _reconfigure(self, before: State) -> None:
+        why = self.slurm.reconfigure()
+        if why:
+            raise FailedError(f"the new configuration does not work: {why}")
+        self._prove(before)
+
+    def _prove(self, before: State) -> None:
+        """Wait until slurmctld answers with all nodes and jobs. Raises FailedError."""
+        until, why = time.monotonic() + HEALTHY, ""
+        while True:
+            why = self._unhealthy(before)
+            if not why:
+                return
+            if time.monotonic() > until or self.service.state() == "failed":
+                raise FailedError(why)
+            time.sleep(PAUSE)
+
+    def _unhealthy(self, before: State) -> str:
+        if self.service.state() != "running":
+            return "slurmctld does not run"
+        if not self.slurm.answers():
+            return "slurmctld does not answer"
+        nodes = self.slurm.nodes()
+        hidden = {
+            name
+            for name, keys in self.expected.nodes.items()
+            if "state" in keys and "UTURE" in keys["state"].value.upper()
+        }
+        missing = self.expected.nodes.keys() - nodes.keys() - hidden
+        if missing:
+            return f"slurmctld does not know {compress(missing)}"
+        after = self.slurm.state()
+        if not after.heard:
+            return "slurmctld does not show its queue"
+        kept = float(self.expected.value("MinJobAge", "300") or 0) > 3 * HEALTHY
+        lost = slurm_jobs.lost(before.live, slurm_jobs.by_number(after), kept)
+        return "; ".join(f"{slurm_jobs.in_words([job])} was {fate}" for job, fate in lost)
+
+    def _back(self) -> str:
+        """Return to the last good set; says what is in force now."""
+        if not self.store.restore():
+            return "There is no earlier set to go back to: correct the cause, and run again"
+        self.expected = conf_model.read((self.store.proven() or {}).get("slurm.conf", ""))
+        self.service.restart()
+        try:
+            self._prove(State())
+        except FailedError as error:
+            return f"The last good set is back in force, but: {error}"
+        self.slurm.reconfigure()
+        return "The last good set is back in force, and slurmctld runs with it"
+
+    def _wait(self, plan: Plan, old: Mapping[str, str], version: str) -> State:
+        """Wait until no job stands against the plan; nodes that have to become idle take no new ones."""
+        until = time.monotonic() + WAIT
+        while True:
+            if plan.waiting_helps:
+                self._drain(plan.blocked_nodes)
+            time.sleep(LOOK)
+            state = self.slurm.state()
+            plan = classify(old, self._all(self.files), version, state)
+            if (state.heard and not plan.refusals) or time.monotonic() > until:
+                return state
+
+    def _drain(self, nodes: Iterable[str]) -> None:
+        """Drain what nobody else has drained, and note it for whoever comes after a power cut."""
+        shown = self.slurm.nodes()
+        ours = set(self.store.recall(DRAINED))
+        new = {name for name in nodes if name in shown and "DRAIN" not in shown[name].get("State", "")} - ours
+        if new:
+            self.store.note(DRAINED, dict.fromkeys(ours | new, REASON))
+            self.slurm.update(compress(new), "DRAIN", REASON)
+
+    def _release(self) -> None:
+        """Resume what was drained to wait."""
+        ours = set(self.store.recall(DRAINED)) & self.slurm.nodes().keys() if self.store.recall(DRAINED) else set()
+        if ours:
+            self.slurm.update(compress(ours), "RESUME")
+        self.store.note(DRAINED, {})
+
+    def _remember(self, nodes: Iterable[str]) -> None:
+        """Note that slurmd has to be restarted on some nodes, also on those that are off now."""
+        noted: dict[str, Any] = self.store.recall(RESTARTS)
+        self.store.note(RESTARTS, {**noted, **dict.fromkeys(nodes, time.time())})
+
+    def _outstanding(self) -> list[str]:
+        """Return the nodes whose slurmd is older than the last change that it reads at its start only."""
+        noted = self.store.recall(RESTARTS)
+        if not noted:
+            return []
+        shown = self.slurm.nodes()
+        left = {
+            name: since
+            for name, since in noted.items()
+            if name in shown and seconds(shown[name].get("SlurmdStartTime", "")) <= since
+        }
+        self.store.note(RESTARTS, left)
+        return sorted(left)
