@@ -21,7 +21,9 @@ attributes:
   diff_mode: {support: full}
 options:
   files:
-    description: Text by name of each file that is to stand in O(directory); C(slurm.conf) must be one.
+    description: >-
+      Text by name of each file in O(directory); C(slurm.conf) must be one. A file without text is not to be there, unless it
+      is somebody else's.
     type: dict
     required: true
   directory: {type: path, default: /etc/slurm, description: Where Slurm looks for its files.}
@@ -67,10 +69,10 @@ from ansible.module_utils.slurmstead.slurm_daemons import Slurm, Systemd
 def diff(before: Mapping[str, str], files: Mapping[str, str], directory: str) -> list[dict[str, str]]:
     """Return the differences as Ansible shows them."""
     shown = []
-    for name in sorted(files):
+    for name, new in sorted(files.items()):
         path, old = f"{directory}/{name}", before.get(name, "")
-        if old != files[name]:
-            lines = difflib.unified_diff(old.splitlines(), files[name].splitlines(), path, path, lineterm="")
+        if new and old != new:
+            lines = difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
             shown.append({"prepared": "\n".join(lines)})
     return shown
 
@@ -86,7 +88,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     files, directory = module.params["files"], module.params["directory"]
-    if "slurm.conf" not in files:
+    if not files.get("slurm.conf"):
         module.fail_json(msg="expected files to hold slurm.conf; add it")
     store = Store(pathlib.Path(directory))
     before = store.seen()

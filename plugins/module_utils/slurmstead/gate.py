@@ -35,6 +35,9 @@ PLACE = "/run"
 PARTS = ("job_state", "node_state", "part_state", "resv_state", "assoc_mgr_state", "assoc_usage", "qos_usage")
 """Files of the state that are copied, beside `clustername` and `last_config_lite`. Triggers are not: they run programs."""
 
+SPANK = "plugstack.conf"
+"""slurmd and srun act on it; what it includes, slurmctld complains of."""
+
 # The scripts of jobs are read where they are, and cannot be written. The shell stays: as the first process of its
 # namespace it takes all others with it, and unlike slurmctld it keeps the signal at its parent's death when it changes
 # its user (prctl(2), PR_SET_PDEATHSIG).
@@ -96,6 +99,8 @@ def _furnish(directory: pathlib.Path, files: Mapping[str, str], live: pathlib.Pa
     etc, state = directory / "etc", directory / "state"
     etc.mkdir()
     for name, text in files.items():
+        if name == SPANK:
+            continue
         (etc / name).write_text(gate_files.gated(text, str(directory)) if name == "slurm.conf" else text)
     state.mkdir(mode=0o700)
     for part in (*PARTS, "clustername", "last_config_lite"):

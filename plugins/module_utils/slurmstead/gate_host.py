@@ -21,7 +21,7 @@ PLUGIN_DIRECTORIES = ("/usr/lib/*/slurm-wlm", "/usr/lib/*/slurm", "/usr/lib64/sl
 """Where Debian and others keep plugins."""
 
 PLUGIN = re.compile(r"([a-z_]+)/([a-z0-9_]+)")
-PLUGIN_KEY = re.compile(r"(?:type|plugin|plugins)$")
+PLUGIN_KEY = re.compile(r"(?:type|types|plugin|plugins)$")
 
 
 def check(files: Mapping[str, str], live: Mapping[str, str]) -> list[Finding]:
@@ -84,6 +84,8 @@ def _names(model: Model) -> Iterator[tuple[int, str, str]]:
     """Debian's Slurm asks ten times, a second apart, for a name that there is not, in each command."""
     for name, keys in model.nodes.items():
         pair = keys.get("nodeaddr", keys[""])
+        if "state" in keys and keys["state"].value.upper() in ("CLOUD", "FUTURE"):
+            continue
         try:
             ipaddress.ip_address(pair.value)
         except ValueError:

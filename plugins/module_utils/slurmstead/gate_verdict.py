@@ -22,7 +22,7 @@ NOISE = re.compile(
     # Of nodes and jobs that are to go there is more exact news in the queue.
     r"lookup failure for node|has vanished from configuration|invalid node specified|JobId=|"
     r"without --systemd|Lua|dbus|topology\.conf: No such|Unable to (?:register|resolve)|does not match|"
-    r"Node ping|Nodes .* not responding|error in completing|Registered PMIx|agent"
+    r"glob parsing|Node ping|Nodes .* not responding|error in completing|Registered PMIx|agent"
 )
 """Errors that a good configuration has as well, or that belong to the gate."""
 
@@ -83,14 +83,14 @@ def _finding(text: str, files: Mapping[str, str]) -> Finding:
     return conf_finding.at(files, *conf_finding.locate(files, text), f"slurmctld says: {text}")
 
 
-def died_of(log: str) -> str:
-    """Return the last thing that a daemon said as fatal, else its last error, else its last words."""
-    said = messages(log)
-    for wanted in (("fatal",), ("error",)):
-        texts = [text for level, text in said if level in wanted and not NOISE.search(text)]
-        if texts:
-            return texts[-1]
-    return log.strip().rpartition("\n")[2]
+def died_of(log: str, most: int = 3) -> str:
+    """Return the last errors of a daemon, in which the cause is, else its last words.
+
+    >>> died_of("slurmctld: error: jwt: Could not load key file (/k)\nslurmctld: fatal: failed to initialize auth plugin")
+    'jwt: Could not load key file (/k); failed to initialize auth plugin'
+    """
+    texts = [text for level, text in messages(log) if level in ("error", "fatal") and not NOISE.search(text)]
+    return "; ".join(texts[-most:]) or log.strip().rpartition("\n")[2]
 
 
 def recovered(log: str) -> frozenset[str]:
@@ -101,11 +101,14 @@ def recovered(log: str) -> frozenset[str]:
 def job_findings(log: str, live: State, gated: State) -> list[Finding]:
     """Return a finding for each job that the configuration would end, requeue or forget.
 
-    Only jobs that the copied state has can be missed. Where no controller runs, the gate's queue is all there is.
+    The copied state is some seconds old (SAVE_MAX_WAIT in src/slurmctld/state_save.c): a job that it does not have is not
+    missed, and one that waits in it was not taken off its nodes unless slurmctld says so. Where no controller runs, the
+    gate's queue is all there is.
     """
     known, after = recovered(log), slurm_jobs.by_number(gated)
     if live.heard:
-        lost = slurm_jobs.lost((job for job in live.live if job.number in known), after)
+        started = {number for number, job in after.items() if job.pending and job.reason not in slurm_jobs.KILLED_BY}
+        lost = slurm_jobs.lost((job for job in live.live if job.number in known - started), after)
     else:
         lost = slurm_jobs.lost((Job(number, "RUNNING") for number in known if _hurt(after.get(number))), after)
     return [

@@ -63,10 +63,10 @@ class Outcome:
 
 
 class Run:
-    """One run. `files` are the texts of the managed files by name."""
+    """One run. `files` are the texts of the managed files by name; one without text is not to be there."""
 
     def __init__(self, files: Mapping[str, str], store: Store, service: Service, slurm: Slurm) -> None:
-        self.files = dict(files)
+        self.files = {name: text for name, text in files.items() if text}
         self.store = store
         self.service = service
         self.slurm = slurm
@@ -87,7 +87,7 @@ class Run:
         else:
             outcome = Outcome(True, ["slurmctld does not answer: restart slurmctld"])
             if not check_mode:
-                self._restart(State(heard=False), "the configuration is the last good one")
+                self._revive()
         if not check_mode:
             self._release()
             outcome.restart_slurmd = self._outstanding()
@@ -103,13 +103,21 @@ class Run:
             state = self._wait(verdict.plan, old, version)
             verdict, waited = self._judge(bases, version, state), True
         if verdict.plan.refusals:
-            way = "" if waited else "; to wait for the jobs: slurm_when_idle: true"
-            raise RefusedError("\n".join(verdict.plan.refusals) + way)
+            way = [] if waited else ["To wait for these jobs, and make the change then: slurm_when_idle: true"]
+            raise RefusedError("\n".join([*verdict.plan.refusals, *way]))
         outcome = Outcome(True, self._lines(verdict.plan, old, answers), gate_seconds=verdict.gate_seconds)
         outcome.warnings = [str(finding) for finding in verdict.warnings]
         if not check_mode:
             self._apply(verdict.plan, old, answers, state, outcome)
         return outcome
+
+    def _revive(self) -> None:
+        """Start slurmctld with the set that was proven."""
+        try:
+            self._restart(State(heard=False))
+        except FailedError as error:
+            said = gate_verdict.died_of(self.service.words())
+            raise FailedError(f"The last good set is in force, but: {error}; slurmctld said: {said}") from None
 
     def _judge(self, bases: list[dict[str, str]], version: str, state: State) -> slurm_check.Verdict:
         """Return the verdict on the new set. Raises RefusedError for mistakes."""
@@ -119,7 +127,9 @@ class Run:
         if verdict.mistakes:
             raise RefusedError("\n".join(str(mistake) for mistake in verdict.mistakes))
         # What may never have been read hurts no job when it goes.
-        undone = [change.harmless for base in bases[1:] for change in classify(base, new, version, state).changes]
+        planned = {change.difference for change in verdict.plan.changes}
+        edits = [change for base in bases[1:] for change in classify(base, new, version, state).changes]
+        undone = [change.harmless for change in edits if change.difference not in planned]
         return dataclasses.replace(verdict, plan=Plan((*verdict.plan.changes, *undone)))
 
     def _all(self, files: Mapping[str, str]) -> dict[str, str]:
@@ -157,19 +167,23 @@ class Run:
         kept = self.store.publish(self.files)
         if kept:
             outcome.warnings.append(f"/etc/slurm was not as Slurmstead had left it; what was found is kept in {kept}")
-        self._remember(plan.restart_slurmd)
+        if old.get("slurm.conf"):
+            self._remember(plan.restart_slurmd)
         try:
             if plan.action is Action.RESTART or not answers:
-                self._restart(before, "the new configuration")
+                # A slurmd that is restarted fetches the files itself; one that only read them anew would seem to have been.
+                self._restart(before, tell=plan.restart_slurmd < self.expected.nodes.keys())
             elif plan.action is Action.RECONFIGURE:
                 self._reconfigure(before)
             else:
                 self._prove(before)
         except FailedError as error:
-            raise FailedError(f"{error}\n{self._back()}") from None
+            said = gate_verdict.died_of(self.service.words())
+            shown = f"The new configuration does not work: {error}{f'; slurmctld said: {said}' if said else ''}"
+            raise FailedError(f"{shown}\n{self._back()}") from None
         self.store.prove()
 
-    def _restart(self, before: State, with_what: str) -> None:
+    def _restart(self, before: State, tell: bool = True) -> None:
         """Restart slurmctld, and have the workers fetch what it has now."""
         self.service.restart()
         try:
@@ -179,7 +193,7 @@ class Run:
             raise FailedError(
                 f"{with_what} does not work: {error}{f'; slurmctld said: {said}' if said else ''}"
             ) from None
-        why = self.slurm.reconfigure()
+        why = self.slurm.reconfigure() if tell else ""
         if why:
             raise FailedError(f"the workers could not be told: {why}")
         self._prove(before)
@@ -187,7 +201,7 @@ class Run:
     def _reconfigure(self, before: State) -> None:
         why = self.slurm.reconfigure()
         if why:
-            raise FailedError(f"the new configuration does not work: {why}")
+            raise FailedError(f"scontrol reconfigure: {why}")
         self._prove(before)
 
     def _prove(self, before: State) -> None:
