@@ -21,7 +21,7 @@ class Mistake:
 
     name: str
     by: str
-    """What catches it: lint, gate, jobs (the gate's queue), words, machine or plan."""
+    """What catches it: lint, machine, gate, words or plan."""
     says: str
     """A regular expression that the message has to match somewhere."""
     file: str = CONF
@@ -29,6 +29,8 @@ class Mistake:
     """Lines at the end."""
     replace: tuple[str, str] = ("", "")
     """A regular expression and what replaces it everywhere."""
+    key: str = ""
+    """A key of the whole cluster with another value, as in `SlurmdPort=6817`."""
     versions: tuple[str, ...] = ()
     """Versions for which it is a mistake; all if there are none."""
     refused: bool = True
@@ -42,8 +44,11 @@ class Mistake:
             changed = re.sub(pattern, replacement, text, flags=re.MULTILINE)
             assert changed != text, f"{self.name}: {pattern!r} is not in {self.file}"
             text = changed
-        if self.add:
-            text = f"{text.rstrip()}\n{self.add.format(**names)}\n"
+        if self.key:
+            key = self.key.partition("=")[0]
+            text = re.sub(f"^{key}=.*\n", "", text, flags=re.MULTILINE)
+        if self.key or self.add:
+            text = f"{text.rstrip()}\n{(self.key or self.add).format(**names)}\n"
         return {**good, self.file: text}
 
     def expected(self, names: Mapping[str, str]) -> re.Pattern[str]:
@@ -52,15 +57,15 @@ class Mistake:
 
 
 MISTAKES = [
-    Mistake("typo in a key", "gate", "`SlurmctldTimeuot=120`: slurmctld knows no key", add="SlurmctldTimeuot=120"),
+    Mistake("typo in a key", "gate", "`SlurmctldTimeuot=120`: slurmctld knows no key", key="SlurmctldTimeuot=120"),
     Mistake("typo in a node's key", "gate", "RealMemry", replace=("RealMemory=", "RealMemry=")),
     Mistake("typo in a partition's key", "gate", "MaxTmie", replace=("MaxTime=", "MaxTmie=")),
     Mistake("typo in cgroup.conf", "gate", "cgroup.conf line .*ConstrainCorse", CGROUP, add="ConstrainCorse=yes"),
     Mistake("typo in gres.conf", "lint", "gres.conf line .*Nmae", GRES, add="NodeName={node} Nmae=gpu Count=1"),
-    Mistake("key removed long ago", "gate", "FastSchedule", add="FastSchedule=2"),
+    Mistake("key removed long ago", "gate", "FastSchedule", key="FastSchedule=2"),
     Mistake("key removed in 23.02", "gate", "SlurmctldPlugstack", add="SlurmctldPlugstack=x", versions=("24.11",)),
     Mistake("key of a later version", "gate", "SuspendExcStates", add="SuspendExcStates=DOWN", versions=("22.05",)),
-    Mistake("no number", "gate", "MaxJobCount=many", add="MaxJobCount=many"),
+    Mistake("no number", "gate", "MaxJobCount=many", key="MaxJobCount=many"),
     Mistake("no boolean", "gate", "Hidden=perhaps", add="PartitionName=extra Nodes={node} Hidden=perhaps"),
     Mistake("words after a value", "gate", "MailDomain=a.example b", add="MailDomain=a.example b"),
     Mistake(
@@ -73,40 +78,38 @@ MISTAKES = [
     Mistake("bad host list", "lint", "NodeName=x", add="NodeName=x[1-"),
     Mistake("backward range", "lint", "runs backwards", add="NodeName=x[9-1] CPUs=1"),
     Mistake("bad host list in a partition", "lint", "Nodes=", add="PartitionName=extra Nodes={node},[1-"),
-    Mistake(
-        "missing select plugin", "machine", "select/cons_foo", replace=("^SelectType=.*", "SelectType=select/cons_foo")
-    ),
+    Mistake("missing select plugin", "machine", "select/cons_foo", key="SelectType=select/cons_foo"),
     Mistake(
         "removed select plugin",
         "machine",
         "select/cons_res",
-        replace=("^SelectType=.*", "SelectType=select/cons_res"),
+        key="SelectType=select/cons_res",
         versions=("24.11",),
     ),
-    Mistake("missing priority plugin", "machine", "priority/best", add="PriorityType=priority/best"),
-    Mistake("missing scheduler", "machine", "sched/quick", add="SchedulerType=sched/quick"),
-    Mistake("missing auth plugin", "machine", "auth/munje", replace=("^AuthType=.*", "AuthType=auth/munje")),
-    Mistake("missing jobcomp plugin", "machine", "jobcomp/fil", add="JobCompType=jobcomp/fil"),
+    Mistake("missing priority plugin", "machine", "priority/best", key="PriorityType=priority/best"),
+    Mistake("missing scheduler", "machine", "sched/quick", key="SchedulerType=sched/quick"),
+    Mistake("missing auth plugin", "machine", "auth/munje", key="AuthType=auth/munje"),
+    Mistake("missing jobcomp plugin", "machine", "jobcomp/fil", key="JobCompType=jobcomp/fil"),
     Mistake(
         "missing plugin of the workers",
         "machine",
         "proctrack/cgruop",
-        replace=("^ProctrackType=.*", "ProctrackType=proctrack/cgruop"),
+        key="ProctrackType=proctrack/cgruop",
     ),
     Mistake(
         "bad SelectTypeParameters",
         "gate",
         "CR_Cores_Memory",
-        replace=("^SelectTypeParameters=.*", "SelectTypeParameters=CR_Cores_Memory"),
+        key="SelectTypeParameters=CR_Cores_Memory",
     ),
-    Mistake("port out of range", "lint", "SlurmctldPort=70000", add="SlurmctldPort=70000"),
-    Mistake("one port for both daemons", "lint", "SlurmdPort", add="SlurmdPort=6817"),
-    Mistake("port that another program has", "machine", "{taken}", add="SlurmctldPort={taken}"),
+    Mistake("port out of range", "lint", "SlurmctldPort=70000", key="SlurmctldPort=70000"),
+    Mistake("one port for both daemons", "lint", "SlurmdPort", key="SlurmdPort=6817"),
+    Mistake("port that another program has", "machine", "{taken}", key="SlurmctldPort={taken}"),
     Mistake(
         "controller that is another machine",
         "gate",
         "SlurmctldHost",
-        replace=("^SlurmctldHost=.*", "SlurmctldHost=elsewhere(192.0.2.9)"),
+        key="SlurmctldHost=elsewhere(192.0.2.9)",
     ),
     Mistake("two default partitions", "lint", "default", add="PartitionName=extra Nodes={node} Default=YES"),
     Mistake(
@@ -164,15 +167,15 @@ MISTAKES = [
         "state directory that is absent",
         "machine",
         "/nonexistent/state",
-        replace=("^StateSaveLocation=.*", "StateSaveLocation=/nonexistent/state"),
+        key="StateSaveLocation=/nonexistent/state",
     ),
     Mistake(
         "state directory of somebody else",
         "machine",
         "cannot write into /proc/1",
-        replace=("^StateSaveLocation=.*", "StateSaveLocation=/proc/1"),
+        key="StateSaveLocation=/proc/1",
     ),
-    Mistake("user that does not exist", "gate", "SlurmUser=slrum", replace=("^SlurmUser=.*", "SlurmUser=slrum")),
+    Mistake("user that does not exist", "gate", "SlurmUser=slrum", key="SlurmUser=slrum"),
     Mistake("key twice", "lint", "twice", add="ReturnToService=1"),
     Mistake("no partition", "lint", "no partition", replace=("^PartitionName=.*", "")),
     Mistake(
@@ -186,49 +189,52 @@ MISTAKES = [
         "typo in SchedulerParameters",
         "words",
         "did you mean bf_interval",
-        replace=("^SchedulerParameters=.*", "SchedulerParameters=bf_intervall=30"),
+        key="SchedulerParameters=bf_intervall=30",
         refused=False,
     ),
     Mistake(
         "word of a later version",
         "words",
         "only 23.11, 24.11 know it",
-        replace=("^SlurmdParameters=.*", "SlurmdParameters=allow_ecores"),
+        key="SlurmdParameters=allow_ecores",
         versions=("22.05",),
         refused=False,
     ),
-    Mistake("typo in DebugFlags", "gate", "Backfil", add="DebugFlags=Backfil"),
-    Mistake("typo in PrologFlags", "gate", "Contian", add="PrologFlags=Contian"),
+    Mistake("typo in DebugFlags", "gate", "Backfil", key="DebugFlags=Backfil"),
+    Mistake("typo in PrologFlags", "gate", "Contian", key="PrologFlags=Contian"),
     Mistake(
         "another name of the cluster",
         "gate",
         "CLUSTER NAME MISMATCH",
-        replace=("^ClusterName=.*", "ClusterName=another"),
+        key="ClusterName=another",
     ),
     Mistake(
         "SelectType with jobs",
         "plan",
         "SelectType: .*refused while any job",
-        replace=("^SelectType=.*\\nSelectTypeParameters=.*", "SelectType=select/linear\\nSelectTypeParameters=CR_Memory"),
+        replace=(
+            "^SelectType=.*\\nSelectTypeParameters=.*",
+            "SelectType=select/linear\\nSelectTypeParameters=CR_Memory",
+        ),
     ),
     Mistake(
         "spool with jobs",
         "plan",
         "SlurmdSpoolDir: .*refused while jobs",
-        replace=("^SlurmdSpoolDir=.*", "SlurmdSpoolDir=/var/spool/other/%n"),
+        key="SlurmdSpoolDir=/var/spool/other/%n",
     ),
     Mistake(
         "state elsewhere with jobs",
         "plan",
         "StateSaveLocation: .*refused while any job",
-        replace=("^StateSaveLocation=.*", "StateSaveLocation=/var/lib/slurm"),
+        key="StateSaveLocation=/var/lib/slurm",
     ),
     Mistake("busy node removed", "plan", "node {busy} removed: refused", replace=("^NodeName={busy} .*", "")),
     Mistake(
-        "fewer CPUs of a busy node",
+        "other CPUs of a busy node",
         "plan",
         "node {busy}: CPUs: .*refused",
-        replace=(r"^(NodeName={busy} .*)CPUs=\d+", r"\1CPUs=1"),
+        replace=(r"^NodeName={busy} .*(NodeAddr=\S+).*", r"NodeName={busy} \1 CPUs=3 RealMemory=10"),
     ),
     Mistake(
         "partition of jobs removed",

@@ -22,8 +22,8 @@ attributes:
 options:
   files:
     description: >-
-      Text by name of each file in O(directory); C(slurm.conf) must be one. A file without text is not to be there, unless it
-      is somebody else's.
+      Text by name of each file in O(directory); C(slurm.conf) must be one. A file without text is not to be there,
+      unless it is somebody else's.
     type: dict
     required: true
   directory: {type: path, default: /etc/slurm, description: Where Slurm looks for its files.}
@@ -52,7 +52,7 @@ restart_slurmd:
   type: list
   elements: str
   returned: success
-gate_seconds: {description: How long slurmctld took to load the files in its namespaces., type: float, returned: success}
+gate_seconds: {description: How long slurmctld took to load the files., type: float, returned: success}
 """
 
 import difflib

@@ -184,7 +184,8 @@ def files(name: str, old: str, new: str, version: str, state: State = IDLE) -> P
 
 
 @pytest.mark.parametrize(
-    ("version", "action", "slurmd"), [("22.05", RECONFIGURE, frozenset({"n1", "n2"})), ("24.11", RECONFIGURE, frozenset())]
+    ("version", "action", "slurmd"),
+    [("22.05", RECONFIGURE, frozenset({"n1", "n2"})), ("24.11", RECONFIGURE, frozenset())],
 )
 def test_cgroups_are_slurmds(version: str, action: Action, slurmd: frozenset[str]) -> None:
     seen = files("cgroup.conf", "ConstrainCores=no", "ConstrainCores=yes", version, BUSY)
@@ -204,7 +205,9 @@ def test_gres_of_a_node_concerns_that_node() -> None:
     assert here.refusals
 
 
-@pytest.mark.parametrize(("name", "old", "new"), [("topology.conf", "SwitchName=a", "SwitchName=b"), ("x.lua", "a", "b")])
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [("topology.conf", "SwitchName=a", "SwitchName=b"), ("x.lua", "a", "b")]
+)
 def test_any_other_file_is_a_change(name: str, old: str, new: str) -> None:
     assert files(name, old, new, "22.05").action is RESTART
     assert files(name, old, f"{old}\n", "22.05").action is (NOTHING if name.endswith(".conf") else RESTART)

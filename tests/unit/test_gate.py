@@ -54,8 +54,8 @@ def test_the_gate_has_its_own_places_and_runs_no_program() -> None:
             ["gres.conf line 2: `NodeName=n1 Nmae=gpu`: slurmctld knows no key Nmae here"],
         ),
         (
-            "slurmctld: fatal: Invalid node names in partition extra",
-            ["slurm.conf line 8: `PartitionName=extra Nodes=n9`: slurmctld says: Invalid node names in partition extra"],
+            "slurmctld: fatal: Invalid nodes in partition extra",
+            ["slurm.conf line 8: `PartitionName=extra Nodes=n9`: slurmctld says: Invalid nodes in partition extra"],
         ),
         (
             "slurmctld: error: cannot find priority plugin for priority/best\n"
@@ -75,7 +75,7 @@ def test_what_slurmctld_says_becomes_a_line(log: str, expected: list[str]) -> No
     assert [str(finding) for finding in gate_verdict.findings(log, FILES)] == expected
 
 
-LOG = "slurmctld: Recovered JobId=1 StepId=batch\nslurmctld: Recovered JobId=1 Assoc=0\nslurmctld: Recovered JobId=2 Assoc=0"
+LOG = "slurmctld: Recovered JobId=1 StepId=batch\nslurmctld: Recovered JobId=2 Assoc=0"
 LIVE = State((Job("1", "RUNNING", "main", ("n1",)), Job("2", "PENDING", "main", (), "Resources")))
 
 
@@ -104,6 +104,8 @@ def test_a_job_that_the_copied_state_does_not_have_is_not_missed() -> None:
 
 
 def test_without_a_live_controller_the_gates_queue_is_what_counts() -> None:
-    found = gate_verdict.job_findings(LOG, State(heard=False), read_queue("1|NODE_FAIL|main||NodeDown\n2|PENDING|main||"))
+    found = gate_verdict.job_findings(
+        LOG, State(heard=False), read_queue("1|NODE_FAIL|main||NodeDown\n2|PENDING|main||")
+    )
 
     assert [str(finding).partition(";")[0] for finding in found] == ["job 1 (running) would be ended as NODE_FAIL"]

@@ -25,7 +25,7 @@ REMOVED = "removed"
 ABSENT = "not set"
 BY_HAND = {
     "clustername": "the saved state belongs to the old name",
-    "statesavelocation": "slurmctld would start without its jobs: let them end, or stop slurmctld and move the directory",
+    "statesavelocation": "slurmctld would start without its jobs: let them end, or stop it and move the directory",
 }
 """Why a change is refused, where that does not go without saying."""
 

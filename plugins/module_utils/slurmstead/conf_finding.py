@@ -58,7 +58,7 @@ def locate(files: Mapping[str, str], message: str) -> tuple[str, int]:
     It is the line that shares most words with the message, a value counting more than a key, and a later line more than
     an earlier one: of two lines that contradict each other, the later one is the slip.
 
-    >>> locate({"slurm.conf": "PartitionName=a Nodes=n1\\nPartitionName=b Nodes=n9"}, "Invalid node names in partition b")
+    >>> locate({"slurm.conf": "PartitionName=a Nodes=n1\\nPartitionName=b Nodes=n9"}, "Invalid nodes in partition b")
     ('slurm.conf', 2)
     """
     words = {word.strip(".,:;").lower() for word in WORD.findall(message)}

@@ -99,8 +99,8 @@ def _partitions(model: Model) -> Iterator[Problem]:
 def minutes(pair: Pair) -> float:
     """Return a time in minutes (slurm.conf(5), MaxTime); 0 for what is none, which the gate refuses.
 
-    >>> minutes(Pair("MaxTime", "1-02:00:00", 1)), minutes(Pair("MaxTime", "30", 1)), minutes(Pair("MaxTime", "1:30", 1))
-    (1560.0, 30.0, 1.5)
+    >>> [minutes(Pair("MaxTime", text, 1)) for text in ("1-02:00:00", "30", "1:30")]
+    [1560.0, 30.0, 1.5]
     """
     if pair.value.upper() in ("INFINITE", "UNLIMITED", "-1"):
         return math.inf

@@ -54,7 +54,7 @@ CODES = {
     "D": Need(Action.RECONFIGURE, slurmd=True),
     "B": Need(Action.RESTART, slurmd=True),
 }
-"""R: all daemons read their files anew; C: restart slurmctld; D: restart slurmd, slurmctld reads anew; B: restart both."""
+"""R: all daemons read their files anew; C: restart slurmctld; D: restart slurmd, slurmctld reads anew; B: both."""
 
 SLURM_CONF = """
 AccountingStorageEnforce C R -

@@ -8,8 +8,8 @@ force. To publish is to rename that one link, so that no reader and no power cut
     slurmstead/live -> 2026-11-21T10.15.00
     slurmstead/good -> 2026-11-21T10.15.00.good     a copy of the last set that was proven
 
-`good` is a copy, because people edit the files that they find. Where `good` is not that of `live`, a run was interrupted
-between publishing and proof.
+`good` is a copy, because people edit the files that they find. Where `good` is not that of `live`, a run was
+interrupted between publishing and proof.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Store:
     def publish(self, files: Mapping[str, str]) -> str:
         """Put a set in force. Returns where files of somebody else that it replaces are kept, if there are any.
 
-        What is there as a plain file is brought into a set first. Every step leaves Slurm with the old files or the new.
+        What is there as a plain file is brought into a set first. Every step leaves Slurm with the old set or the new.
         """
         self.sets.mkdir(mode=0o755, exist_ok=True)
         names = files.keys() | self.managed()

@@ -33,7 +33,7 @@ PLACE = "/run"
 """In memory: slurmctld writes its state as if for ever."""
 
 PARTS = ("job_state", "node_state", "part_state", "resv_state", "assoc_mgr_state", "assoc_usage", "qos_usage")
-"""Files of the state that are copied, beside `clustername` and `last_config_lite`. Triggers are not: they run programs."""
+"""Files of the state that are copied beside `clustername` and `last_config_lite`. Not triggers: they run programs."""
 
 SPANK = "plugstack.conf"
 """slurmd and srun act on it; what it includes, slurmctld complains of."""

@@ -86,8 +86,8 @@ def _finding(text: str, files: Mapping[str, str]) -> Finding:
 def died_of(log: str, most: int = 3) -> str:
     """Return the last errors of a daemon, in which the cause is, else its last words.
 
-    >>> died_of("slurmctld: error: jwt: Could not load key file (/k)\nslurmctld: fatal: failed to initialize auth plugin")
-    'jwt: Could not load key file (/k); failed to initialize auth plugin'
+    >>> died_of("slurmctld: error: Could not load key file (/k)\nslurmctld: fatal: failed to initialize auth plugin")
+    'Could not load key file (/k); failed to initialize auth plugin'
     """
     texts = [text for level, text in messages(log) if level in ("error", "fatal") and not NOISE.search(text)]
     return "; ".join(texts[-most:]) or log.strip().rpartition("\n")[2]
@@ -101,9 +101,9 @@ def recovered(log: str) -> frozenset[str]:
 def job_findings(log: str, live: State, gated: State) -> list[Finding]:
     """Return a finding for each job that the configuration would end, requeue or forget.
 
-    The copied state is some seconds old (SAVE_MAX_WAIT in src/slurmctld/state_save.c): a job that it does not have is not
-    missed, and one that waits in it was not taken off its nodes unless slurmctld says so. Where no controller runs, the
-    gate's queue is all there is.
+    The copied state is some seconds old (SAVE_MAX_WAIT in src/slurmctld/state_save.c): a job that it does not have is
+    not missed, and one that waits in it was not taken off its nodes unless slurmctld says so. Where no controller runs,
+    the gate's queue is all there is.
     """
     known, after = recovered(log), slurm_jobs.by_number(gated)
     if live.heard:

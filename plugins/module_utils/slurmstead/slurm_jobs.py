@@ -44,7 +44,7 @@ class Job:
 
 @dataclass(frozen=True)
 class State:
-    """What runs and waits at one moment; `heard` says whether a controller answered, as it does not before its first start."""
+    """What runs and waits at one moment; `heard` says whether a controller answered."""
 
     jobs: tuple[Job, ...] = ()
     heard: bool = True

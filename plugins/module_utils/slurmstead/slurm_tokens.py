@@ -3,9 +3,9 @@
 
 Each line has the words of one key of slurm.conf; `word:22.05..` is known from 22.05 on, `word:..23.11` up to 23.11.
 
-Source: the manual page slurm.conf(5) at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1 and 24-11-5-1, and where the code
-reads words that the page does not name, the code (calls of xstrcasestr and conf_get_opt_str, `parse_part_enforce_type`,
-debug_str2flags, prolog_str2flags and reconfig_str2flags in src/common/read_config.c).
+Source: the manual page slurm.conf(5) at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1 and 24-11-5-1, and where the
+code reads words that the page does not name, the code (calls of xstrcasestr and conf_get_opt_str). Keys whose unknown
+words slurmctld refuses, such as DebugFlags, PrologFlags and SelectTypeParameters, are left to the gate.
 """
 
 from __future__ import annotations
