@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ansible.module_utils.slurmstead import slurm_keys
-from ansible.module_utils.slurmstead.classify import Plan, classify
+from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.conf_needs import FILES, NODE, SLURM_CONF, Action
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+from ansible.module_utils.slurmstead.slurm_plan import Plan
 
 GOOD = """
 AuthType=auth/munge

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import conf_model, gate, gate_host, slurm_change
+from ansible.module_utils.slurmstead import conf_model, gate, gate_host, slurm_change, slurm_workers
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.gate import Passage
 from ansible.module_utils.slurmstead.slurm_change import FailedError, Outcome, RefusedError, Run
@@ -233,7 +233,7 @@ def test_a_run_that_may_wait_drains_changes_and_resumes(running: Cluster) -> Non
 
 
 def test_what_was_drained_to_wait_is_resumed_by_the_next_run(running: Cluster) -> None:
-    Store(running.directory).note(slurm_change.DRAINED, {"n2": "waits"})
+    Store(running.directory).note(slurm_workers.DRAINED, {"n2": "waits"})
 
     run(running)
     assert running.done == ["RESUME n2"]

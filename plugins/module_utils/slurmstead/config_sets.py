@@ -111,7 +111,7 @@ class Store:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(mode=0o755)
         for file, text in files.items():
-            with (partial / file).open("w") as handle:
+            with (partial / file).open("w", errors="surrogateescape") as handle:
                 handle.write(text)
                 handle.flush()
                 os.fchmod(handle.fileno(), 0o644)

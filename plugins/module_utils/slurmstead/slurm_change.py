@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from ansible.module_utils.slurmstead import conf_model, gate_verdict, slurm_check, slurm_jobs
-from ansible.module_utils.slurmstead.classify import Plan, classify
+from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.conf_needs import Action
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_daemons import Service, Slurm, seconds
+from ansible.module_utils.slurmstead.slurm_daemons import Service, Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import State
+from ansible.module_utils.slurmstead.slurm_plan import Plan
+from ansible.module_utils.slurmstead.slurm_workers import Workers
 
 HEALTHY = 20.0
 """Seconds in which slurmctld has to answer with a new set. With the way back it is less than 30."""
@@ -33,13 +34,6 @@ LOOK = 5.0
 
 STATE = "/var/spool"
 """StateSaveLocation where slurm.conf names none, in Debian's packages."""
-
-RESTARTS = "slurmd-restarts"
-DRAINED = "drained"
-"""Names of notes: nodes whose slurmd has to be restarted, with since when; nodes that wait for a change, drained."""
-
-REASON = "waits for a change of the configuration (slurm_when_idle)"
-"""Not one of the health check's, which would resume the node."""
 
 
 class RefusedError(Exception):
@@ -70,6 +64,7 @@ class Run:
         self.store = store
         self.service = service
         self.slurm = slurm
+        self.workers = Workers(store, slurm)
         self.expected = conf_model.read(files["slurm.conf"])
 
     def go(self, check_mode: bool, when_idle: bool) -> Outcome:
@@ -89,8 +84,8 @@ class Run:
             if not check_mode:
                 self._revive()
         if not check_mode:
-            self._release()
-            outcome.restart_slurmd = self._outstanding()
+            self.workers.release()
+            outcome.restart_slurmd = self.workers.outstanding()
         return outcome
 
     def _change(self, version: str, answers: bool, check_mode: bool, when_idle: bool) -> Outcome:
@@ -169,7 +164,7 @@ class Run:
         if kept:
             outcome.warnings.append(f"/etc/slurm was not as Slurmstead had left it; what was found is kept in {kept}")
         if old.get("slurm.conf"):
-            self._remember(plan.restart_slurmd)
+            self.workers.remember(plan.restart_slurmd)
         try:
             if plan.action is Action.RESTART or not answers:
                 # A slurmd that is restarted fetches the files; one that read them anew would seem to have been.
@@ -247,44 +242,9 @@ class Run:
         until = time.monotonic() + WAIT
         while True:
             if plan.waiting_helps:
-                self._drain(plan.blocked_nodes)
+                self.workers.drain(plan.blocked_nodes)
             time.sleep(LOOK)
             state = self.slurm.state()
             plan = classify(old, self._all(self.files), version, state)
             if (state.heard and not plan.refusals) or time.monotonic() > until:
                 return state
-
-    def _drain(self, nodes: Iterable[str]) -> None:
-        """Drain what nobody else has drained, and note it for whoever comes after a power cut."""
-        shown = self.slurm.nodes()
-        ours = set(self.store.recall(DRAINED))
-        new = {name for name in nodes if name in shown and "DRAIN" not in shown[name].get("State", "")} - ours
-        if new:
-            self.store.note(DRAINED, dict.fromkeys(ours | new, REASON))
-            self.slurm.update(compress(new), "DRAIN", REASON)
-
-    def _release(self) -> None:
-        """Resume what was drained to wait."""
-        ours = set(self.store.recall(DRAINED)) & self.slurm.nodes().keys() if self.store.recall(DRAINED) else set()
-        if ours:
-            self.slurm.update(compress(ours), "RESUME")
-        self.store.note(DRAINED, {})
-
-    def _remember(self, nodes: Iterable[str]) -> None:
-        """Note that slurmd has to be restarted on some nodes, also on those that are off now."""
-        noted: dict[str, Any] = self.store.recall(RESTARTS)
-        self.store.note(RESTARTS, {**noted, **dict.fromkeys(nodes, time.time())})
-
-    def _outstanding(self) -> list[str]:
-        """Return the nodes whose slurmd is older than the last change that it reads at its start only."""
-        noted = self.store.recall(RESTARTS)
-        if not noted:
-            return []
-        shown = self.slurm.nodes()
-        left = {
-            name: since
-            for name, since in noted.items()
-            if name in shown and seconds(shown[name].get("SlurmdStartTime", "")) <= since
-        }
-        self.store.note(RESTARTS, left)
-        return sorted(left)

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead import conf_lint, gate, gate_host, slurm_tokens
-from ansible.module_utils.slurmstead.classify import Plan, classify
+from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.conf_finding import Finding
 from ansible.module_utils.slurmstead.slurm_jobs import State
+from ansible.module_utils.slurmstead.slurm_plan import Plan
 
 
 @dataclass(frozen=True)
