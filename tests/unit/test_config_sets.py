@@ -44,9 +44,20 @@ def test_the_last_good_set_comes_back(store: Store) -> None:
 
     assert store.restore()
     assert (others(store.seen()), store.is_proven) == (OLD, True)
-    store.publish(NEW)
+    assert store.publish(NEW) == ""
     store.prove()
     assert (others(store.seen()), store.proven()) == (NEW, NEW)
+
+
+def test_an_edit_after_a_return_does_not_reach_the_good_set(store: Store) -> None:
+    store.publish(OLD)
+    store.prove()
+    store.publish(NEW)
+    store.restore()
+
+    (store.directory / "slurm.conf").write_text("edited")
+
+    assert (store.proven(), store.differs(OLD)) == (OLD, True)
 
 
 def test_without_a_good_set_nothing_comes_back(store: Store) -> None:
@@ -105,9 +116,6 @@ def test_old_sets_do_not_pile_up(store: Store) -> None:
 
 class PowerCutError(Exception):
     """The machine is off."""
-
-
-OPERATIONS = ("link", "sync", "rename")
 
 
 @pytest.mark.parametrize("start", ["nothing", "plain files", "published", "edited"])

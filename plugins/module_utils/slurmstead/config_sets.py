@@ -52,7 +52,7 @@ class Store:
         if not (self.live.is_symlink() and self.good.is_symlink()):
             return False
         live, good = os.readlink(self.live), os.readlink(self.good)
-        return good in (live, f"{live}.good")
+        return good == f"{live}.good"
 
     def managed(self) -> frozenset[str]:
         """Return the names that are links into the set in force."""
@@ -125,17 +125,16 @@ class Store:
     def prove(self) -> None:
         """Keep the set in force as the last good one, and forget what nobody needs."""
         live = os.readlink(self.live)
-        if not live.endswith(".good"):
-            copy = self.sets / f"{live}.good"
-            if not copy.exists():
-                partial = self.sets / f".{live}.good"
-                shutil.rmtree(partial, ignore_errors=True)
-                shutil.copytree(self.sets / live, partial)
-                for path in partial.iterdir():
-                    _sync(path)
-                _sync(partial)
-                partial.rename(copy)
-            _link(self.good, copy.name)
+        copy = self.sets / f"{live}.good"
+        if not copy.exists():
+            partial = self.sets / f".{live}.good"
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.copytree(self.sets / live, partial)
+            for path in partial.iterdir():
+                _sync(path)
+            _sync(partial)
+            partial.rename(copy)
+        _link(self.good, copy.name)
         needed = {"live", "good", live, os.readlink(self.good)}
         edited = sorted(path.name for path in self.sets.iterdir() if path.suffix in (".edited", ".found"))
         for path in self.sets.iterdir():
@@ -143,13 +142,15 @@ class Store:
                 shutil.rmtree(path)
 
     def restore(self) -> bool:
-        """Put the last good set back in force; False where there is none."""
-        if not self.good.is_dir():
+        """Put a copy of the last good set in force; False where there is none."""
+        proven = self.proven()
+        if proven is None:
             return False
-        for name in _texts(self.good):
+        for name in proven:
             if not (self.directory / name).is_symlink():
                 _link(self.directory / name, f"slurmstead/live/{name}")
-        _link(self.live, os.readlink(self.good))
+        _link(self.live, self._write(proven).name)
+        self.prove()
         return True
 
     def recall(self, name: str) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _children(process: subprocess.Popen[bytes]) -> list[int]:
-    """Return the process that unshare has started. Not every kernel of a board lists children (CONFIG_PROC_CHILDREN)."""
+    """Return what unshare has started. Not every kernel of a board lists children itself (CONFIG_PROC_CHILDREN)."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):

@@ -22,7 +22,7 @@ NOISE = re.compile(
     # Of nodes and jobs that are to go there is more exact news in the queue.
     r"lookup failure for node|has vanished from configuration|invalid node specified|JobId=|"
     r"without --systemd|Lua|dbus|topology\.conf: No such|Unable to (?:register|resolve)|does not match|"
-    r"glob parsing|Node ping|Nodes .* not responding|error in completing|Registered PMIx|agent"
+    r"glob parsing|\"Include\" failed|Node ping|Nodes .* not responding|error in completing|Registered PMIx|agent"
 )
 """Errors that a good configuration has as well, or that belong to the gate."""
 

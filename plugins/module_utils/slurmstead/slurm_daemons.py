@@ -60,7 +60,7 @@ class Systemd:
         self.since = time.time()
 
     def _show(self) -> Mapping[str, str]:
-        _, out, _ = run("systemctl", "show", "--property=ActiveState,SubState,MainPID,NeedDaemonReload", UNIT)
+        _, out, _ = run("systemctl", "show", "--property=ActiveState,SubState,MainPID,Job,NeedDaemonReload", UNIT)
         return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
 
     def restart(self) -> None:
@@ -74,17 +74,31 @@ class Systemd:
 
     def state(self) -> str:
         """Return running, starting, stopped, or failed."""
-        shown = self._show()
-        if shown.get("ActiveState") == "failed" or shown.get("SubState") == "auto-restart":
-            return "failed"
-        if shown.get("ActiveState") in ("active", "reloading"):
-            return "starting" if self.before and shown.get("MainPID") in ("0", self.before) else "running"
-        return "starting" if shown.get("ActiveState") in ("activating", "deactivating") or self.before else "stopped"
+        return state_of(self._show(), self.before)
 
     def words(self) -> str:
         """Return what the journal has of it since the restart."""
         _, out, _ = run("journalctl", "--quiet", "--output=cat", f"--since=@{int(self.since)}", f"--unit={UNIT}")
         return out
+
+
+def state_of(shown: Mapping[str, str], before: str) -> str:
+    """Return the state of a unit by its properties; `before` is the main process before it was restarted, if it was.
+
+    >>> state_of({"ActiveState": "activating", "SubState": "auto-restart", "Job": "0"}, "7")
+    'failed'
+    >>> state_of({"ActiveState": "active", "SubState": "running", "MainPID": "7"}, "7")
+    'starting'
+    """
+    active = shown.get("ActiveState")
+    if shown.get("Job", "0") not in ("", "0"):
+        # Also of a unit that waits after a failure: it is about to be started.
+        return "starting"
+    if active == "failed" or shown.get("SubState") == "auto-restart":
+        return "failed"
+    if active in ("active", "reloading"):
+        return "starting" if before and shown.get("MainPID") in ("0", before) else "running"
+    return "starting" if active in ("activating", "deactivating") else "stopped"
 
 
 class Slurm:
