@@ -285,6 +285,24 @@ def test_a_dead_daemon_is_started_with_the_good_set(running: Cluster) -> None:
     assert running.up
 
 
+def test_jobs_of_a_dead_slurmctld_count_too(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    running.up = False
+    monkeypatch.setattr(gate, "passage", lambda *_: Passage(queue=State((RUNNING,))))
+
+    with pytest.raises(RefusedError, match=r"job 7 \(running on n1\)"):
+        run(running, CONF.replace("CR_Core", "CR_CPU"))
+
+
+def test_a_file_that_somebody_removed_comes_back(running: Cluster) -> None:
+    running.jobs = [RUNNING]
+    (running.directory / "slurm.conf").unlink()
+
+    run(running)
+
+    assert published(running) == CONF
+    assert not run(running).changed
+
+
 @pytest.mark.parametrize("lines", ["SlurmctldDebug=debug\n", "SelectType=select/linear\n"])
 def test_an_edit_by_hand_is_put_right(running: Cluster, lines: str) -> None:
     running.jobs = [RUNNING]

@@ -42,6 +42,8 @@ class Passage:
     findings: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     seconds: float = 0.0
+    queue: State = State(heard=False)
+    """The jobs that slurmctld found in the state."""
 
 
 def passage(
@@ -66,7 +68,7 @@ def passage(
     if found is not None:
         return Passage(tuple([*said] or [found]), (), time.monotonic() - started)
     jobs = gate_verdict.job_findings(log, live, queue)
-    return Passage(tuple(jobs), tuple(said), time.monotonic() - started)
+    return Passage(tuple(jobs), tuple(said), time.monotonic() - started, queue)
 
 
 def _sweep() -> None:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ansible.module_utils.slurmstead import conf_model, gate_verdict, slurm_check, slurm_jobs
+from ansible.module_utils.slurmstead import conf_model, gate, gate_verdict, slurm_check, slurm_jobs
 from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.conf_needs import Action
 from ansible.module_utils.slurmstead.config_sets import Store
@@ -74,24 +74,27 @@ class Run:
             if check_mode:
                 return Outcome(True, ["slurmctld is not installed yet: first installation"])
             raise RefusedError("slurmctld is not installed; run site.yml without --tags")
-        differs, proven, answers = self.store.differs(self.files), self.store.is_proven, self.slurm.answers()
-        if differs or not proven:
-            outcome = self._change(version, answers, check_mode, when_idle)
-        elif answers:
-            outcome = Outcome()
-        else:
-            outcome = Outcome(True, ["slurmctld does not answer: restart slurmctld"])
+        answers = self.slurm.answers()
+        try:
+            if self.store.differs(self.files) or not self.store.is_proven:
+                outcome = self._change(version, answers, check_mode, when_idle)
+            elif answers:
+                outcome = Outcome()
+            else:
+                outcome = Outcome(True, ["slurmctld does not answer: restart slurmctld"])
+                if not check_mode:
+                    self._revive()
+        finally:
             if not check_mode:
-                self._revive()
+                self.workers.release()
         if not check_mode:
-            self.workers.release()
             outcome.restart_slurmd = self.workers.outstanding()
         return outcome
 
     def _change(self, version: str, answers: bool, check_mode: bool, when_idle: bool) -> Outcome:
         bases = self._bases()
         old = bases[0]
-        state = self.slurm.state() if answers else State(heard=False)
+        state = self.slurm.state() if answers else self._asleep(old, version)
         verdict = self._judge(bases, version, state)
         waited = False
         if verdict.plan.refusals and when_idle and not check_mode:
@@ -103,8 +106,14 @@ class Run:
         outcome = Outcome(True, self._lines(verdict.plan, old, answers), gate_seconds=verdict.gate_seconds)
         outcome.warnings = [str(finding) for finding in verdict.warnings]
         if not check_mode:
-            self._apply(verdict.plan, old, answers, state, outcome)
+            self._apply(verdict.plan, old, answers, state if answers else State(heard=False), outcome)
         return outcome
+
+    def _asleep(self, old: Mapping[str, str], version: str) -> State:
+        """Return the jobs in the state of a slurmctld that does not answer, if it can be read with its own files."""
+        if not old.get("slurm.conf"):
+            return State(heard=False)
+        return gate.passage(old, version, State(), _state_directory(old)).queue
 
     def _revive(self) -> None:
         """Start slurmctld with the set that was proven."""
@@ -117,7 +126,7 @@ class Run:
     def _judge(self, bases: list[dict[str, str]], version: str, state: State) -> slurm_check.Verdict:
         """Return the verdict on the new set. Raises RefusedError for mistakes."""
         old, new = bases[0], self._all(self.files)
-        where = conf_model.read(old.get("slurm.conf", new["slurm.conf"])).value("StateSaveLocation", STATE)
+        where = _state_directory(old if old.get("slurm.conf") else new)
         verdict = slurm_check.check(old, new, version, state, where)
         if verdict.mistakes:
             raise RefusedError("\n".join(str(mistake) for mistake in verdict.mistakes))
@@ -140,8 +149,8 @@ class Run:
         others = {name: text for name, text in seen.items() if name not in good and name not in self.files}
         # What was edited before slurmctld started it has read; what was edited, or published, since it may have read.
         if self.store.is_proven and self.slurm.started_at() > self.store.edited_at(self.files):
-            return [seen]
-        return [{**others, **good}, seen]
+            return [seen] if "slurm.conf" in seen else [{**others, **good}]
+        return [{**others, **good}, *([seen] if "slurm.conf" in seen else [])]
 
     def _lines(self, plan: Plan, old: Mapping[str, str], answers: bool) -> list[str]:
         if not old.get("slurm.conf"):
@@ -212,7 +221,7 @@ class Run:
         hidden = {
             name
             for name, keys in self.expected.nodes.items()
-            if "state" in keys and "UTURE" in keys["state"].value.upper()
+            if "state" in keys and keys["state"].value.upper() == "FUTURE"
         }
         missing = self.expected.nodes.keys() - nodes.keys() - hidden
         if missing:
@@ -248,3 +257,7 @@ class Run:
             plan = classify(old, self._all(self.files), version, state)
             if (state.heard and not plan.refusals) or time.monotonic() > until:
                 return state
+
+
+def _state_directory(files: Mapping[str, str]) -> str:
+    return conf_model.read(files["slurm.conf"]).value("StateSaveLocation", STATE)
