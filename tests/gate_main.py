@@ -11,7 +11,7 @@ import socket
 import sys
 from typing import Any
 
-import mistakes  # type: ignore[import-not-found,unused-ignore]
+import mistakes
 
 from ansible.module_utils.slurmstead import conf_model, slurm_check
 from ansible.module_utils.slurmstead.config_sets import Store

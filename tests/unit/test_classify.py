@@ -214,6 +214,13 @@ def test_any_other_file_is_a_change(name: str, old: str, new: str) -> None:
     assert files(name, old, f"{old}\n", "22.05").action is (NOTHING if name.endswith(".conf") else RESTART)
 
 
+def test_a_line_more_in_a_topology_is_a_change() -> None:
+    old = "SwitchName=a Nodes=n1\nSwitchName=b Switches=a\n"
+
+    assert files("topology.conf", old, f"SwitchName=c Nodes=n2\n{old}", "24.11").action is RECONFIGURE
+    assert files("topology.conf", old, f"# same\n{old}", "24.11").action is NOTHING
+
+
 def test_an_include_that_goes_could_have_said_anything() -> None:
     seen = classify({"slurm.conf": f"{GOOD}Include /a"}, {"slurm.conf": GOOD}, "24.11", IDLE)
 

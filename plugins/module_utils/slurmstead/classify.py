@@ -42,8 +42,8 @@ def classify(old: Files, new: Files, version: str, state: State) -> Plan:
         (
             *_settings(before, after, version, state),
             *_nodes(before, after, version, state),
-            *_partitions(before, after, version, state),
-            *_other_lines(before, after, version),
+            *_partitions(before, after, state),
+            *_other_lines(before, after),
             *_files(old, new, after, version, state),
         )
     )
@@ -85,7 +85,7 @@ def _nodes(before: Model, after: Model, version: str, state: State) -> Iterator[
             yield Change(f"node {name}: {shown}", old, new, need_of_key, slurmd, reason, blocking)
 
 
-def _partitions(before: Model, after: Model, version: str, state: State) -> Iterator[Change]:
+def _partitions(before: Model, after: Model, state: State) -> Iterator[Change]:
     need = conf_needs.CODES["R"]
     for name in sorted(after.partitions.keys() - before.partitions.keys()):
         if before.partitions:
@@ -111,7 +111,7 @@ def _named(model: Model, name: str) -> Section:
     return keys
 
 
-def _other_lines(before: Model, after: Model, version: str) -> Iterator[Change]:
+def _other_lines(before: Model, after: Model) -> Iterator[Change]:
     for kind in sorted(before.other.keys() | after.other.keys()):
         if before.other.get(kind) != after.other.get(kind):
             shown = {"nodeset": "NodeSet", "downnodes": "DownNodes"}[kind]
@@ -146,14 +146,15 @@ def _plain_file(
     name: str, before: str, now: str, everywhere: frozenset[str], need: Need, state: State
 ) -> Iterator[Change]:
     old, new = conf_model.read(before), conf_model.read(now)
-    for key, was, is_now in _differences(old.settings, new.settings):
+    found = list(_differences(old.settings, new.settings))
+    for key, was, is_now in found:
         shown = (new.settings.get(key) or old.settings[key]).key
         layout = name == "cgroup.conf" and key in conf_needs.CGROUP_LAYOUT
         own = Need(need.action, need.slurmd, While.RUNNING) if layout else need
         blocking = state.running if layout else ()
         yield Change(f"{name}: {shown}", was, is_now, own, everywhere if need.slurmd else frozenset(), "", blocking)
     # Such as topology.conf, which is no list of keys.
-    if old.settings == new.settings and _said(before) != _said(now):
+    if not found and _said(before) != _said(now):
         yield Change(f"{name} changed", "", "", need, everywhere if need.slurmd else frozenset())
 
 

@@ -52,7 +52,7 @@ def changed(lab: Any, *arguments: str, **keys: Any) -> Any:
 def told(lab: Any, key: str) -> str:
     """Return what slurmctld has for a key."""
     shown = lab.root(lab.control, "scontrol show config")
-    return str(re.search(rf"^{key} *= (.*)$", shown, re.MULTILINE)[1])  # type: ignore[index]
+    return str(re.search(rf"^{key} *= (.*)$", shown, re.MULTILINE)[1])
 
 
 def test_a_change_arrives_and_no_job_notices(lab: Any, jobs: str) -> None:
