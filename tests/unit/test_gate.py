@@ -68,8 +68,22 @@ def test_the_gate_has_its_own_places_and_runs_no_program() -> None:
         ),
         ("slurmctld: error: Job accounting information gathered, but not stored\nslurmctld: Running", []),
         ("slurmctld: fatal: out of luck", ["slurmctld says: out of luck"]),
+        (
+            "slurmctld: error: Foo is odd\nslurmctld: fatal: out of luck",
+            ["slurm.conf line 7: `Foo=1`: slurmctld says: Foo is odd", "slurmctld says: out of luck"],
+        ),
+        ("slurmctld: error: something odd", ["slurmctld says: something odd"]),
     ],
-    ids=["unknown key", "unknown key of gres.conf", "bad partition", "missing plugin", "noise", "no line"],
+    ids=[
+        "unknown key",
+        "unknown key of gres.conf",
+        "bad partition",
+        "missing plugin",
+        "noise",
+        "no line",
+        "two",
+        "error",
+    ],
 )
 def test_what_slurmctld_says_becomes_a_line(log: str, expected: list[str]) -> None:
     assert [str(finding) for finding in gate_verdict.findings(log, FILES)] == expected

@@ -26,8 +26,8 @@ NOISE = re.compile(
 )
 """Errors that a good configuration has as well, or that belong to the gate."""
 
-CONSEQUENCE = re.compile(r"^(?:Unable to process configuration file|Unable to process|Could not open/read/parse)")
-"""What is said after the cause was."""
+CONSEQUENCE = re.compile(r"Unable to process|Could not open/read/parse|[Ff]ailed to initialize")
+"""What slurmctld dies of after it has said why."""
 
 OF_KEY = {
     "not a valid controller": ("SlurmctldHost", "name this machine as `hostname` does"),
@@ -57,18 +57,23 @@ def messages(log: str) -> list[tuple[str, str]]:
 
 
 def findings(log: str, files: Mapping[str, str]) -> list[Finding]:
-    """Return what slurmctld complains of, each with its line in the source, and each line once."""
+    """Return what slurmctld complains of, each line of the source once, with the first words about it.
+
+    What has no line is kept where slurmctld died of it, or where it is all there is.
+    """
     found: dict[tuple[str, int] | str, Finding] = {}
+    errors: list[Finding] = []
     for level, text in messages(log):
         if level not in ("error", "fatal") or (level == "error" and NOISE.search(text)):
             continue
-        if CONSEQUENCE.match(text) and found:
-            continue
         finding = _finding(text, files)
-        # The first words name the cause; those of the plugin's callers, and of its caller's caller, follow.
-        found.setdefault((finding.file, finding.line) if finding.line else text, finding)
-    placed = [finding for finding in found.values() if finding.line]
-    return (placed or list(found.values()))[:MOST]
+        if finding.line:
+            found.setdefault((finding.file, finding.line), finding)
+        elif level == "error":
+            errors.append(finding)
+        elif not (found and CONSEQUENCE.match(text)):
+            found.setdefault(text, finding)
+    return (list(found.values()) or list(dict.fromkeys(errors)))[:MOST]
 
 
 def _finding(text: str, files: Mapping[str, str]) -> Finding:
