@@ -1,0 +1,263 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Brings a set of files to the cluster: check, publish, apply, prove, and back to the old set if it cannot be proven.
+
+Each step can be the last one before a power cut: the next run sees that the set in force was never proven, and does the
+rest. Nothing is written before everything has been checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansible.module_utils.slurmstead import conf_model, gate, gate_verdict, slurm_check, slurm_jobs
+from ansible.module_utils.slurmstead.classify import classify
+from ansible.module_utils.slurmstead.conf_needs import Action
+from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.hostlist import compress
+from ansible.module_utils.slurmstead.slurm_daemons import Service, Slurm
+from ansible.module_utils.slurmstead.slurm_jobs import State
+from ansible.module_utils.slurmstead.slurm_plan import Plan
+from ansible.module_utils.slurmstead.slurm_workers import Workers
+
+HEALTHY = 20.0
+"""Seconds in which slurmctld has to answer with a new set. With the way back it is less than 30."""
+
+WAIT = 24 * 3600.0
+"""Seconds that a run waits for jobs to end."""
+
+PAUSE = 0.2
+LOOK = 5.0
+"""Seconds between two looks at a daemon that starts, and at jobs that end."""
+
+STATE = "/var/spool"
+"""StateSaveLocation where slurm.conf names none, in Debian's packages."""
+
+
+class RefusedError(Exception):
+    """Nothing was changed; the text has a line for each reason."""
+
+
+class FailedError(Exception):
+    """The new set did not work; the text says why, and what is in force now."""
+
+
+@dataclass
+class Outcome:
+    """What was done, or would be."""
+
+    changed: bool = False
+    plan: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    restart_slurmd: list[str] = field(default_factory=list)
+    """Nodes whose slurmd has not been restarted since it has to be."""
+    gate_seconds: float = 0.0
+
+
+class Run:
+    """One run. `files` are the texts of the managed files by name; one without text is not to be there."""
+
+    def __init__(self, files: Mapping[str, str], store: Store, service: Service, slurm: Slurm) -> None:
+        self.files = {name: text for name, text in files.items() if text}
+        self.store = store
+        self.service = service
+        self.slurm = slurm
+        self.workers = Workers(store, slurm)
+        self.expected = conf_model.read(files["slurm.conf"])
+
+    def go(self, check_mode: bool, when_idle: bool) -> Outcome:
+        """Do all of it. Raises RefusedError and FailedError."""
+        version = self.slurm.version()
+        if not version:
+            if check_mode:
+                return Outcome(True, ["slurmctld is not installed yet: first installation"])
+            raise RefusedError("slurmctld is not installed; run site.yml without --tags")
+        answers = self.slurm.answers()
+        try:
+            if self.store.differs(self.files) or not self.store.is_proven:
+                outcome = self._change(version, answers, check_mode, when_idle)
+            elif answers:
+                outcome = Outcome()
+            else:
+                outcome = Outcome(True, ["slurmctld does not answer: restart slurmctld"])
+                if not check_mode:
+                    self._revive()
+        finally:
+            if not check_mode:
+                self.workers.release()
+        if not check_mode:
+            outcome.restart_slurmd = self.workers.outstanding()
+        return outcome
+
+    def _change(self, version: str, answers: bool, check_mode: bool, when_idle: bool) -> Outcome:
+        bases = self._bases()
+        old = bases[0]
+        state = self.slurm.state() if answers else self._asleep(old, version)
+        verdict = self._judge(bases, version, state)
+        waited = False
+        if verdict.plan.refusals and when_idle and not check_mode:
+            state = self._wait(verdict.plan, old, version)
+            verdict, waited = self._judge(bases, version, state), True
+        if verdict.plan.refusals:
+            way = [] if waited else ["To wait for these jobs, and make the change then: slurm_when_idle: true"]
+            raise RefusedError("\n".join([*verdict.plan.refusals, *way]))
+        outcome = Outcome(True, self._lines(verdict.plan, old, answers), gate_seconds=verdict.gate_seconds)
+        outcome.warnings = [str(finding) for finding in verdict.warnings]
+        if not check_mode:
+            self._apply(verdict.plan, old, answers, state if answers else State(heard=False), outcome)
+        return outcome
+
+    def _asleep(self, old: Mapping[str, str], version: str) -> State:
+        """Return the jobs in the state of a slurmctld that does not answer, if it can be read with its own files."""
+        if not old.get("slurm.conf"):
+            return State(heard=False)
+        return gate.passage(old, version, State(), _state_directory(old)).queue
+
+    def _revive(self) -> None:
+        """Start slurmctld with the set that was proven."""
+        try:
+            self._restart(State(heard=False))
+        except FailedError as error:
+            said = gate_verdict.died_of(self.service.words())
+            raise FailedError(f"The last good set is in force, but: {error}; slurmctld said: {said}") from None
+
+    def _judge(self, bases: list[dict[str, str]], version: str, state: State) -> slurm_check.Verdict:
+        """Return the verdict on the new set. Raises RefusedError for mistakes."""
+        old, new = bases[0], self._all(self.files)
+        where = _state_directory(old if old.get("slurm.conf") else new)
+        verdict = slurm_check.check(old, new, version, state, where)
+        if verdict.mistakes:
+            raise RefusedError("\n".join(str(mistake) for mistake in verdict.mistakes))
+        # What may never have been read hurts no job when it goes.
+        planned = {change.difference for change in verdict.plan.changes}
+        edits = [change for base in bases[1:] for change in classify(base, new, version, state).changes]
+        undone = [change.harmless for change in edits if change.difference not in planned]
+        return dataclasses.replace(verdict, plan=Plan((*verdict.plan.changes, *undone)))
+
+    def _all(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return a set together with the files of others in /etc/slurm."""
+        gone = self.store.managed() - files.keys()
+        return {**{name: text for name, text in self.store.seen().items() if name not in gone}, **files}
+
+    def _bases(self) -> list[dict[str, str]]:
+        """Return what the daemons may have read: the last good set, somebody's edit of it, or either."""
+        seen, good = self.store.seen(), self.store.proven()
+        if good is None:
+            return [seen]
+        others = {name: text for name, text in seen.items() if name not in good and name not in self.files}
+        # What was edited before slurmctld started it has read; what was edited, or published, since it may have read.
+        if self.store.is_proven and self.slurm.started_at() > self.store.edited_at(self.files):
+            return [seen] if "slurm.conf" in seen else [{**others, **good}]
+        return [{**others, **good}, *([seen] if "slurm.conf" in seen else [])]
+
+    def _lines(self, plan: Plan, old: Mapping[str, str], answers: bool) -> list[str]:
+        if not old.get("slurm.conf"):
+            return ["first installation: start slurmctld"]
+        same = "only comments, order or spelling differ" if self.store.differs(self.files) else "the files are in force"
+        lines = plan.lines or [f"{same}: no daemon is touched"]
+        if not answers:
+            lines.append("slurmctld does not answer: restart slurmctld")
+        if not self.store.is_proven and self.store.proven() is not None:
+            lines.insert(0, "an earlier run ended before it had proven its set: this one goes on from there")
+        return lines
+
+    def _apply(self, plan: Plan, old: Mapping[str, str], answers: bool, before: State, outcome: Outcome) -> None:
+        good = self.store.proven()
+        if good is None and old.get("slurm.conf") and answers:
+            # Files of somebody else, with which slurmctld runs.
+            self.store.publish({name: text for name, text in old.items() if name in self.files})
+            self.store.prove()
+        kept = self.store.publish(self.files)
+        if kept:
+            outcome.warnings.append(f"/etc/slurm was not as Slurmstead had left it; what was found is kept in {kept}")
+        if old.get("slurm.conf"):
+            self.workers.remember(plan.restart_slurmd)
+        try:
+            if plan.action is Action.RESTART or not answers:
+                # A slurmd that is restarted fetches the files; one that read them anew would seem to have been.
+                self._restart(before, tell=plan.restart_slurmd < self.expected.nodes.keys())
+            elif plan.action is Action.RECONFIGURE:
+                self._reconfigure(before)
+            else:
+                self._prove(before)
+        except FailedError as error:
+            said = gate_verdict.died_of(self.service.words())
+            shown = f"The new configuration does not work: {error}{f'; slurmctld said: {said}' if said else ''}"
+            raise FailedError(f"{shown}\n{self._back()}") from None
+        self.store.prove()
+
+    def _restart(self, before: State, tell: bool = True) -> None:
+        """Restart slurmctld, and have the workers fetch what it has now."""
+        self.service.restart()
+        self._prove(before)
+        if tell:
+            self._reconfigure(before)
+
+    def _reconfigure(self, before: State) -> None:
+        why = self.slurm.reconfigure()
+        if why:
+            raise FailedError(f"scontrol reconfigure: {why}")
+        self._prove(before)
+
+    def _prove(self, before: State) -> None:
+        """Wait until slurmctld answers with all nodes and jobs. Raises FailedError."""
+        until, why = time.monotonic() + HEALTHY, ""
+        while True:
+            why = self._unhealthy(before)
+            if not why:
+                return
+            if time.monotonic() > until or self.service.state() == "failed":
+                raise FailedError(why)
+            time.sleep(PAUSE)
+
+    def _unhealthy(self, before: State) -> str:
+        if self.service.state() != "running":
+            return "slurmctld does not run"
+        if not self.slurm.answers():
+            return "slurmctld does not answer"
+        nodes = self.slurm.nodes()
+        hidden = {
+            name
+            for name, keys in self.expected.nodes.items()
+            if "state" in keys and keys["state"].value.upper() == "FUTURE"
+        }
+        missing = self.expected.nodes.keys() - nodes.keys() - hidden
+        if missing:
+            return f"slurmctld does not know {compress(missing)}"
+        after = self.slurm.state()
+        if not after.heard:
+            return "slurmctld does not show its queue"
+        kept = float(self.expected.value("MinJobAge", "300") or 0) > 3 * HEALTHY
+        lost = slurm_jobs.lost(before.live, slurm_jobs.by_number(after), kept)
+        return "; ".join(f"{slurm_jobs.in_words([job])} was {fate}" for job, fate in lost)
+
+    def _back(self) -> str:
+        """Return to the last good set; says what is in force now."""
+        if not self.store.restore():
+            return "There is no earlier set to go back to: correct the cause, and run again"
+        self.expected = conf_model.read((self.store.proven() or {}).get("slurm.conf", ""))
+        self.service.restart()
+        try:
+            self._prove(State())
+        except FailedError as error:
+            return f"The last good set is back in force, but: {error}"
+        self.slurm.reconfigure()
+        return "The last good set is back in force, and slurmctld runs with it"
+
+    def _wait(self, plan: Plan, old: Mapping[str, str], version: str) -> State:
+        """Wait until no job stands against the plan; nodes that have to become idle take no new ones."""
+        until = time.monotonic() + WAIT
+        while True:
+            if plan.waiting_helps:
+                self.workers.drain(plan.blocked_nodes)
+            time.sleep(LOOK)
+            state = self.slurm.state()
+            plan = classify(old, self._all(self.files), version, state)
+            if (state.heard and not plan.refusals) or time.monotonic() > until:
+                return state
+
+
+def _state_directory(files: Mapping[str, str]) -> str:
+    return conf_model.read(files["slurm.conf"]).value("StateSaveLocation", STATE)

@@ -1,0 +1,159 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The controller of this machine: how it is started, and what it is asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from typing import Protocol
+
+from ansible.module_utils.slurmstead import slurm_jobs
+from ansible.module_utils.slurmstead.slurm_jobs import State
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+ANSWER = 10.0
+"""Seconds in which a client is answered."""
+
+UNIT = "slurmctld.service"
+
+
+class Service(Protocol):
+    """Starts slurmctld. Tests have one that needs no systemd."""
+
+    def restart(self) -> None:
+        """Begin to restart it, or to start it; returns before it is up."""
+
+    def state(self) -> str:
+        """Return running, starting, stopped, or failed; of the process that `restart` began, if it was called."""
+
+    def words(self) -> str:
+        """Return what it has printed since `restart`."""
+
+
+def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
+    """Run a command; returns its status, output and errors. One that takes too long has status 124."""
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return 124, "", f"{command[0]} did not answer within {seconds:.0f} s"
+    except FileNotFoundError:
+        return 127, "", f"{command[0]} is not installed"
+    return done.returncode, done.stdout, done.stderr
+
+
+class Systemd:
+    """slurmctld as a unit of systemd."""
+
+    def __init__(self) -> None:
+        self.before = ""
+        self.since = time.time()
+
+    def _show(self) -> Mapping[str, str]:
+        _, out, _ = run("systemctl", "show", "--property=ActiveState,SubState,MainPID,Job,NeedDaemonReload", UNIT)
+        return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+
+    def restart(self) -> None:
+        """Begin to restart it. Not waited for: a unit of type notify that hangs would take 90 s of the way back."""
+        shown = self._show()
+        self.before, self.since = shown.get("MainPID", "0"), time.time()
+        if shown.get("NeedDaemonReload") == "yes":
+            run("systemctl", "daemon-reload", seconds=60)
+        run("systemctl", "reset-failed", UNIT)
+        run("systemctl", "restart", "--no-block", UNIT)
+
+    def state(self) -> str:
+        """Return running, starting, stopped, or failed."""
+        return state_of(self._show(), self.before)
+
+    def words(self) -> str:
+        """Return what the journal has of it since the restart."""
+        _, out, _ = run("journalctl", "--quiet", "--output=cat", f"--since=@{int(self.since)}", f"--unit={UNIT}")
+        return out
+
+
+def state_of(shown: Mapping[str, str], before: str) -> str:
+    """Return the state of a unit by its properties; `before` is the main process before it was restarted, if it was.
+
+    >>> state_of({"ActiveState": "activating", "SubState": "auto-restart", "Job": "0"}, "7")
+    'failed'
+    >>> state_of({"ActiveState": "active", "SubState": "running", "MainPID": "7"}, "7")
+    'starting'
+    """
+    active = shown.get("ActiveState")
+    if shown.get("Job", "0") not in ("", "0"):
+        # Also of a unit that waits after a failure: it is about to be started.
+        return "starting"
+    if active == "failed" or shown.get("SubState") == "auto-restart":
+        return "failed"
+    if active in ("active", "reloading"):
+        return "starting" if before and shown.get("MainPID") in ("0", before) else "running"
+    return "starting" if active in ("activating", "deactivating") else "stopped"
+
+
+class Slurm:
+    """The client commands of Slurm."""
+
+    def version(self) -> str:
+        """Return the version of the installed slurmctld, such as 22.05.8; empty where there is none."""
+        code, out, _ = run("slurmctld", "-V")
+        return out.split()[-1] if code == 0 and out.split() else ""
+
+    def answers(self) -> bool:
+        """Say whether the controller answers."""
+        code, out, _ = run("scontrol", "ping")
+        return code == 0 and " is UP" in out
+
+    def state(self) -> State:
+        """Return the jobs of the live controller; of one that does not answer nothing is heard."""
+        code, out, _ = run(*slurm_jobs.SQUEUE)
+        return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        """Return the fields of each node by name, as scontrol shows them up to the first that is free text."""
+        _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
+        found = {}
+        for line in out.splitlines():
+            words = line.partition(" Reason=")[0].split()
+            fields = dict(word.split("=", 1) for word in words if "=" in word)
+            if "NodeName" in fields:
+                found[fields["NodeName"]] = fields
+        return found
+
+    def started_at(self) -> float:
+        """Return when slurmctld started (seconds since 1970), or 0. When it last read its files, no version says."""
+        _, out, _ = run("scontrol", "show", "config")
+        shown = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+        return seconds({key.strip(): value.strip() for key, value in shown.items()}.get("BOOT_TIME", ""))
+
+    def reconfigure(self) -> str:
+        """Have all daemons read the files anew; returns why that failed, or nothing."""
+        code, out, err = run("scontrol", "reconfigure", seconds=30)
+        return "" if code == 0 else (err or out).strip() or f"scontrol reconfigure ended with status {code}"
+
+    def update(self, nodes: str, state: str, reason: str = "") -> None:
+        """Drain or resume nodes."""
+        more = [f"Reason={reason}"] if reason else []
+        run("scontrol", "update", f"NodeName={nodes}", f"State={state}", *more)
+
+
+def seconds(text: str) -> float:
+    """Return a time of Slurm as seconds since 1970; 0 for what is none.
+
+    >>> seconds("None")
+    0.0
+    """
+    try:
+        return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,66 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What a change asks of workers, noted until it is done: others may end this run, and workers may be off."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.hostlist import compress
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, seconds
+
+RESTARTS = "slurmd-restarts"
+DRAINED = "drained"
+"""Names of notes: nodes whose slurmd has to be restarted, with since when; nodes that wait for a change, drained."""
+
+REASON = "waits for a change of the configuration (slurm_when_idle)"
+"""Not one of the health check's, which would resume the node."""
+
+
+class Workers:
+    """The workers of a cluster, and the notes of them in a store."""
+
+    def __init__(self, store: Store, slurm: Slurm) -> None:
+        self.store = store
+        self.slurm = slurm
+
+    def drain(self, nodes: Iterable[str]) -> None:
+        """Drain what nobody else has drained."""
+        shown = self.slurm.nodes()
+        ours = set(self.store.recall(DRAINED))
+        new = {name for name in nodes if name in shown and "DRAIN" not in shown[name].get("State", "")} - ours
+        if new:
+            self.store.note(DRAINED, dict.fromkeys(ours | new, REASON))
+            self.slurm.update(compress(new), "DRAIN", REASON)
+
+    def release(self) -> None:
+        """Resume what was drained to wait, also by a run that was killed."""
+        noted = self.store.recall(DRAINED)
+        if not noted:
+            return
+        ours = noted.keys() & self.slurm.nodes().keys()
+        if ours:
+            self.slurm.update(compress(ours), "RESUME")
+        self.store.note(DRAINED, {})
+
+    def remember(self, nodes: Iterable[str]) -> None:
+        """Note that slurmd has to be restarted on some nodes."""
+        new = dict.fromkeys(nodes, time.time())
+        if new:
+            self.store.note(RESTARTS, {**self.store.recall(RESTARTS), **new})
+
+    def outstanding(self) -> list[str]:
+        """Return the nodes whose slurmd is older than the last change that it reads at its start only."""
+        noted = self.store.recall(RESTARTS)
+        if not noted:
+            return []
+        shown = self.slurm.nodes()
+        left = {
+            name: since
+            for name, since in noted.items()
+            if name in shown and seconds(shown[name].get("SlurmdStartTime", "")) <= since
+        }
+        if left != noted:
+            self.store.note(RESTARTS, left)
+        return sorted(left)

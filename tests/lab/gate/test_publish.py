@@ -1,0 +1,101 @@
+"""A change reaches the daemons and no job notices, or everything is as it was.
+
+STEAD_LAB=NAME pytest tests/lab/gate
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+CONF = "/etc/slurm/slurm.conf"
+QUEUE = "squeue --noheader --sort=i --format='%A %T %N'"
+
+
+@pytest.fixture(scope="module")
+def jobs(lab: Any) -> Iterator[str]:
+    """What squeue shows of three running and twenty waiting jobs."""
+    lab.wait_until_idle(180)
+    submit = "sbatch --output=/dev/null --ntasks=1 --mem=16 --wrap='sleep 3600'"
+    lab.user(f"for i in 1 2 3; do {submit}; done; for i in $(seq 20); do {submit} --begin=now+7200; done", seconds=300)
+    try:
+        until = time.monotonic() + 60
+        while str(seen := lab.user(QUEUE)).count(" RUNNING ") < 3:
+            assert time.monotonic() < until, f"the jobs do not start:\n{seen}"
+            time.sleep(1)
+        yield seen
+    finally:
+        lab.user("scancel --user=$USER")
+        lab.wait_until_idle(180)
+
+
+@pytest.fixture(autouse=True)
+def as_before(lab: Any, jobs: str) -> Iterator[None]:
+    """The configuration of the inventory after each test, and the same jobs on the same nodes."""
+    yield
+    assert lab.ansible("--tags", "slurm").code == 0
+    assert lab.user(QUEUE) == jobs
+
+
+def changed(lab: Any, *arguments: str, **keys: Any) -> Any:
+    """Run the part of Slurm with other keys in slurm.conf."""
+    own = lab.variables[lab.control].get("slurm_config") or {}
+    variables = json.dumps({"slurm_config": {**own, **keys}})
+    return lab.ansible("--tags", "slurm", "--extra-vars", variables, *arguments)
+
+
+def told(lab: Any, key: str) -> str:
+    """Return what slurmctld has for a key."""
+    shown = lab.root(lab.control, "scontrol show config")
+    return str(re.search(rf"^{key} *= (.*)$", shown, re.MULTILINE)[1])
+
+
+def test_a_change_arrives_and_no_job_notices(lab: Any, jobs: str) -> None:
+    assert changed(lab, MaxJobCount=25001).code == 0
+
+    assert (told(lab, "MaxJobCount"), lab.user(QUEUE)) == ("25001", jobs)
+
+
+def test_a_dry_run_says_what_it_would_do(lab: Any) -> None:
+    before = lab.pids(), lab.root(lab.control, f"cat {CONF}")
+
+    run = changed(lab, "--check", "--diff", MaxJobCount=25001)
+
+    assert run.code == 0
+    assert re.search(r"MaxJobCount: 25000 → 25001: (restart slurmctld|reconfigure)", run.output)
+    assert (lab.pids(), lab.root(lab.control, f"cat {CONF}")) == before
+
+
+def test_what_makes_slurmctld_ill_is_taken_back(lab: Any, jobs: str) -> None:
+    run = changed(lab, JobCompType="jobcomp/filetxt", JobCompLoc="/nonexistent/a/b")
+
+    assert run.code != 0
+    assert "/nonexistent/a/b: No such file or directory" in run.output
+    assert "The last good set is back in force, and slurmctld runs with it" in run.output
+    assert " is UP" in lab.root(lab.control, "scontrol ping")
+    assert lab.user(QUEUE) == jobs
+
+
+def test_what_hurts_jobs_is_refused(lab: Any) -> None:
+    before = lab.pids()
+
+    run = changed(lab, SlurmdSpoolDir="/var/lib/slurm/elsewhere")
+
+    assert run.code != 0
+    assert "refused while jobs run there: job " in run.output
+    assert lab.pids() == before
+
+
+def test_an_edit_by_hand_is_put_right_and_said(lab: Any) -> None:
+    before = lab.root(lab.control, f"cat {CONF}; echo MaxJobCount=7 >> {CONF}")
+
+    run = lab.ansible("--tags", "slurm")
+
+    assert run.code == 0
+    assert "what was found is kept in /etc/slurm/slurmstead/" in run.output
+    assert lab.root(lab.control, f"cat {CONF}") == before

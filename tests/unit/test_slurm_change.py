@@ -1,0 +1,337 @@
+"""A change arrives and is proven, or everything is as it was; what a run left undone the next one does.
+
+slurmctld, and the clients that ask it, are imitated; what they really do is held on machines (tests/lab/gate).
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import time
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead import conf_model, gate, gate_host, slurm_change, slurm_workers
+from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.gate import Passage
+from ansible.module_utils.slurmstead.slurm_change import FailedError, Outcome, RefusedError, Run
+from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+
+CONF = """ClusterName=c
+SelectTypeParameters=CR_Core
+NodeName=n1 NodeAddr=10.0.0.1 CPUs=4
+NodeName=n2 NodeAddr=10.0.0.2 CPUs=4
+PartitionName=main Nodes=ALL
+"""
+BAD = "# makes slurmctld ill\nMaxJobCount=1\n"
+RUNNING = Job("7", "RUNNING", "main", ("n1",))
+
+
+class Cluster:
+    """slurmctld, its clients and its files."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self.directory = directory
+        self.done: list[str] = []
+        self.up = False
+        self.memory = ""
+        self.jobs: list[Job] = []
+        self.drained: set[str] = set()
+        self.slurmd_started = "None"
+        self.release = "22.05.8"
+
+    # The service.
+
+    def restart(self) -> None:
+        """Start it with what is published."""
+        self.done.append("restart")
+        self._read()
+
+    def _read(self) -> None:
+        self.memory = (self.directory / "slurm.conf").read_text()
+        self.up = "ill" not in self.memory
+
+    def state(self) -> str:
+        """As systemd says."""
+        return "running" if self.up else "failed"
+
+    def words(self) -> str:
+        """Its journal."""
+        return "slurmctld: fatal: too ill to run"
+
+    # The clients.
+
+    def version(self) -> str:
+        """As installed."""
+        return self.release
+
+    def answers(self) -> bool:
+        """Ping."""
+        return self.up
+
+    def queue(self) -> State:
+        """Its jobs."""
+        return State(tuple(self.jobs), self.up)
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        """As scontrol shows them."""
+        shown = {"SlurmdStartTime": self.slurmd_started}
+        state = {name: "IDLE+DRAIN" if name in self.drained else "IDLE" for name in conf_model.read(self.memory).nodes}
+        return {name: {**shown, "State": state[name]} for name in state}
+
+    def started_at(self) -> float:
+        """Long ago."""
+        return 0.0
+
+    def reconfigure(self) -> str:
+        """Read anew."""
+        self.done.append("reconfigure")
+        self._read()
+        return "" if self.up else "Zero Bytes were transmitted or received"
+
+    def update(self, nodes: str, state: str, reason: str = "") -> None:
+        """Drain or resume; the job of a drained node ends."""
+        self.done.append(f"{state} {nodes}")
+        if state == "DRAIN":
+            self.drained.add(nodes)
+            self.jobs.clear()
+        else:
+            self.drained.clear()
+
+
+class Clients:
+    """The questions to a cluster; `state` of the service and of the queue have one name."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cluster, "queue" if name == "state" else name)
+
+
+@pytest.fixture
+def cluster(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster whose gate lets everything pass."""
+    monkeypatch.setattr(gate, "passage", lambda *_: Passage())
+    monkeypatch.setattr(gate_host, "check", lambda *_: [])
+    monkeypatch.setattr(slurm_change, "HEALTHY", 0.2)
+    monkeypatch.setattr(slurm_change, "PAUSE", 0.01)
+    monkeypatch.setattr(slurm_change, "LOOK", 0.0)
+    return Cluster(tmp_path)
+
+
+def run(cluster: Cluster, text: str = CONF, check: bool = False, when_idle: bool = False) -> Outcome:
+    clients: Any = Clients(cluster)
+    cluster.done.clear()
+    return Run({"slurm.conf": text}, Store(cluster.directory), cluster, clients).go(check, when_idle)
+
+
+@pytest.fixture
+def running(cluster: Cluster) -> Cluster:
+    """A cluster that was installed."""
+    run(cluster)
+    cluster.done.clear()
+    return cluster
+
+
+def published(cluster: Cluster) -> str:
+    return (cluster.directory / "slurm.conf").read_text()
+
+
+def test_the_first_run_starts_it_and_the_second_does_nothing(cluster: Cluster) -> None:
+    assert run(cluster).plan == ["first installation: start slurmctld"]
+    assert cluster.done == ["restart"]
+
+    second = run(cluster)
+
+    assert (second.changed, second.plan, cluster.done) == (False, [], [])
+
+
+def test_a_dry_run_says_the_plan_and_changes_nothing(running: Cluster) -> None:
+    seen = run(running, CONF + "MaxJobCount=5\n", check=True)
+
+    assert seen.plan[0] == "MaxJobCount: not set → 5: restart slurmctld"
+    assert (running.done, published(running)) == ([], CONF)
+
+
+def test_a_dry_run_before_the_first_run_needs_no_slurmctld(cluster: Cluster) -> None:
+    cluster.release = ""
+
+    assert run(cluster, check=True).changed
+    assert list(cluster.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "done"),
+    [
+        ("# only a comment\n", []),
+        ("SlurmctldDebug=debug\n", ["reconfigure"]),
+        ("MaxJobCount=5\n", ["restart", "reconfigure"]),
+        # Each slurmd is restarted and fetches the files itself.
+        ("GresTypes=gpu\n", ["restart"]),
+    ],
+)
+def test_no_more_is_done_than_it_takes(running: Cluster, lines: str, done: list[str]) -> None:
+    assert run(running, CONF + lines).changed
+    assert (running.done, published(running)) == (done, CONF + lines)
+
+
+def test_a_set_that_does_not_work_is_taken_back(running: Cluster) -> None:
+    with pytest.raises(FailedError) as failed:
+        run(running, CONF + BAD)
+
+    assert "slurmctld does not run; slurmctld said: too ill to run" in str(failed.value)
+    assert "The last good set is back in force, and slurmctld runs with it" in str(failed.value)
+    assert (published(running), running.memory, running.up) == (CONF, CONF, True)
+    assert not run(running).changed
+
+
+def test_a_set_that_loses_a_job_is_taken_back(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    running.jobs = [RUNNING]
+    real = running.restart
+    monkeypatch.setattr(running, "restart", lambda: (real(), running.jobs.clear()))
+
+    with pytest.raises(FailedError, match=r"job 7 \(running on n1\) was forgotten"):
+        run(running, CONF + "MaxJobCount=5\n")
+    assert published(running) == CONF
+
+
+def test_a_set_in_which_slurmctld_misses_a_node_is_taken_back(
+    running: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "nodes", dict)
+
+    with pytest.raises(FailedError, match=r"slurmctld does not know n\[1-3\]"):
+        run(running, CONF + "NodeName=n3 NodeAddr=10.0.0.3 CPUs=1\n")
+
+
+def test_mistakes_are_named_and_nothing_is_touched(running: Cluster) -> None:
+    with pytest.raises(RefusedError, match="slurm.conf line 6: `NodeName=n1`: node n1 is there twice"):
+        run(running, CONF + "NodeName=n1\n")
+    assert (running.done, published(running)) == ([], CONF)
+
+
+def test_what_hurts_jobs_is_refused_with_the_way_to_do_it(running: Cluster) -> None:
+    running.jobs = [RUNNING]
+
+    with pytest.raises(RefusedError) as refused:
+        run(running, CONF.replace("CR_Core", "CR_CPU"))
+
+    assert "job 7 (running on n1)" in str(refused.value)
+    assert "slurm_when_idle: true" in str(refused.value)
+    assert (running.done, published(running)) == ([], CONF)
+
+
+def test_a_run_that_may_wait_drains_changes_and_resumes(running: Cluster) -> None:
+    running.jobs = [RUNNING]
+
+    run(running, CONF.replace("CR_Core", "CR_CPU"), when_idle=True)
+
+    assert running.done == ["DRAIN n1", "restart", "reconfigure", "RESUME n1"]
+    assert "CR_CPU" in running.memory
+
+
+def test_what_was_drained_to_wait_is_resumed_by_the_next_run(running: Cluster) -> None:
+    Store(running.directory).note(slurm_workers.DRAINED, {"n2": "waits"})
+
+    run(running)
+    assert running.done == ["RESUME n2"]
+    run(running)
+    assert running.done == []
+
+
+@pytest.mark.parametrize("killed_in", ["restart", "_prove"])
+def test_a_run_that_was_killed_is_finished_by_the_next(
+    running: Cluster, killed_in: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = CONF + "MaxJobCount=5\n"
+
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((running, "restart") if killed_in == "restart" else (Run, "_prove")), die)
+        with pytest.raises(KeyboardInterrupt):
+            run(running, new)
+    assert published(running) == new, "it was killed after it had published"
+
+    seen = run(running, new)
+
+    assert "an earlier run ended before it had proven its set" in seen.plan[0]
+    assert (running.done, running.memory) == (["restart", "reconfigure"], new)
+    assert not run(running, new).changed
+
+
+def test_a_change_that_was_killed_can_be_taken_back(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "_prove", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(running, CONF + "MaxJobCount=5\n")
+    assert "MaxJobCount" in running.memory, "slurmctld had read it"
+
+    run(running)
+
+    assert running.memory == CONF
+
+
+def test_a_dead_daemon_is_started_with_the_good_set(running: Cluster) -> None:
+    running.up = False
+
+    assert run(running).plan == ["slurmctld does not answer: restart slurmctld"]
+    assert running.up
+
+
+def test_jobs_of_a_dead_slurmctld_count_too(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    running.up = False
+    monkeypatch.setattr(gate, "passage", lambda *_: Passage(queue=State((RUNNING,))))
+
+    with pytest.raises(RefusedError, match=r"job 7 \(running on n1\)"):
+        run(running, CONF.replace("CR_Core", "CR_CPU"))
+
+
+def test_a_file_that_somebody_removed_comes_back(running: Cluster) -> None:
+    running.jobs = [RUNNING]
+    (running.directory / "slurm.conf").unlink()
+
+    run(running)
+
+    assert published(running) == CONF
+    assert not run(running).changed
+
+
+@pytest.mark.parametrize("lines", ["SlurmctldDebug=debug\n", "SelectType=select/linear\n"])
+def test_an_edit_by_hand_is_put_right(running: Cluster, lines: str) -> None:
+    running.jobs = [RUNNING]
+    path = running.directory / "slurm.conf"
+    path.write_text(CONF + lines)
+    os.utime(path.resolve(), (time.time() + 60,) * 2)
+
+    seen = run(running)
+
+    assert (published(running), running.memory) == (CONF, CONF)
+    assert running.done, "slurmctld may have read it"
+    assert "is kept in" in seen.warnings[0]
+    assert not run(running).changed
+
+
+def test_slurmd_is_named_until_it_was_restarted(running: Cluster) -> None:
+    text = CONF + "SlurmdPidFile=/run/x\n"
+
+    assert run(running, text).restart_slurmd == ["n1", "n2"]
+    assert run(running, text).restart_slurmd == ["n1", "n2"], "nobody has restarted them"
+    running.slurmd_started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 5))
+    assert run(running, text).restart_slurmd == []
+    assert not (running.directory / "slurmstead" / "slurmd-restarts.json").exists()
+
+
+def test_files_of_before_are_the_first_good_set(cluster: Cluster) -> None:
+    (cluster.directory / "slurm.conf").write_text(CONF)
+    cluster.up, cluster.memory = True, CONF
+
+    with pytest.raises(FailedError, match="The last good set is back"):
+        run(cluster, CONF + BAD)
+    assert published(cluster) == CONF

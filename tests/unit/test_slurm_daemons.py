@@ -1,0 +1,65 @@
+"""What systemd and Slurm's clients print is understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible.module_utils.slurmstead import slurm_daemons
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, state_of
+
+
+@pytest.mark.parametrize(
+    ("shown", "before", "state"),
+    [
+        ("ActiveState=active SubState=running MainPID=9 Job=0", "", "running"),
+        ("ActiveState=active SubState=running MainPID=9 Job=0", "7", "running"),
+        ("ActiveState=active SubState=running MainPID=7 Job=0", "7", "starting"),
+        ("ActiveState=reloading SubState=reload MainPID=9 Job=0", "", "running"),
+        ("ActiveState=deactivating SubState=stop-sigterm MainPID=7 Job=12", "7", "starting"),
+        ("ActiveState=activating SubState=start MainPID=9 Job=12", "7", "starting"),
+        ("ActiveState=activating SubState=auto-restart MainPID=0 Job=0", "7", "failed"),
+        ("ActiveState=activating SubState=auto-restart MainPID=0 Job=12", "7", "starting"),
+        ("ActiveState=failed SubState=failed MainPID=0 Job=0", "", "failed"),
+        ("ActiveState=inactive SubState=dead MainPID=0 Job=0", "", "stopped"),
+    ],
+)
+def test_a_units_state_is_that_of_the_new_process(shown: str, before: str, state: str) -> None:
+    assert state_of(dict(word.split("=") for word in shown.split()), before) == state
+
+
+def says(monkeypatch: pytest.MonkeyPatch, text: str, code: int = 0) -> Slurm:
+    """Clients that all print one text."""
+    monkeypatch.setattr(slurm_daemons, "run", lambda *_, **__: (code, text, ""))
+    return Slurm()
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "answers"),
+    [
+        ("Slurmctld(primary) at node3 is UP\n", 0, True),
+        ("Slurmctld(primary) at node3 is DOWN\n", 0, False),
+        ("", 1, False),
+    ],
+)
+def test_a_ping_is_understood(monkeypatch: pytest.MonkeyPatch, text: str, code: int, answers: bool) -> None:
+    assert says(monkeypatch, text, code).answers() == answers
+
+
+def test_nodes_are_read_up_to_their_free_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "NodeName=n1 State=IDLE+DRAIN SlurmdStartTime=2026-11-21T10:00:00 Reason=State=DOWN NodeName=x [root@now]\n"
+
+    nodes = says(monkeypatch, line).nodes()
+
+    assert nodes["n1"]["State"] == "IDLE+DRAIN"
+    assert nodes.keys() == {"n1"}
+
+
+def test_the_start_of_slurmctld_is_in_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "Configuration data as of 2026-11-21T10:57:49\nBOOT_TIME               = 2026-11-21T10:00:00\n"
+
+    assert says(monkeypatch, text).started_at() == slurm_daemons.seconds("2026-11-21T10:00:00") > 0
+
+
+def test_a_queue_that_is_not_shown_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not says(monkeypatch, "", 1).state().heard
+    assert says(monkeypatch, "", 0).state().heard
