@@ -1,6 +1,5 @@
 """Runs as a person reads them: a table, and bars while files are copied."""
 
-import datetime
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -90,25 +89,18 @@ def state_words(state: State) -> str:
 
 def table(states: Sequence[State], now: float) -> Table:
     """Return runs as a table; the latest stands last."""
-    columns = ("job", "run", "state", "tasks", "nodes", "submitted", "took", "memory")
-    found = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    found = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("job", "run", "state", "nodes", "took", "memory"):
+        found.add_column(column, no_wrap=column == "run")
     for state in states:
         seconds = (state.end or now) - state.start if state.start else None
         nodes = ",".join(state.nodes)
         found.add_row(
             ",".join(state.jobs),
-            Text(state.id, overflow="fold"),
+            Text(state.id),
             Text(state_words(state), style=STYLES.get(state.state, "bold red")),
-            str(sum(state.counts.values())),
             nodes if len(state.nodes) <= 3 else f"{len(state.nodes)} nodes",
-            _clock(state.submitted),
             "" if seconds is None else duration(seconds),
             size(state.memory_bytes) if state.memory_bytes else "",
         )
     return found
-
-
-def _clock(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
-    return datetime.datetime.fromtimestamp(seconds).strftime("%d %b %H:%M")

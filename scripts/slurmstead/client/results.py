@@ -53,9 +53,7 @@ def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observ
     size = sum(entry.get("size", 0) for entry in missing)
     room = shutil.disk_usage(directory).free
     if size > room:
-        raise TaskError(
-            f"{directory} has room for {room} bytes of {size}", "Make room, or fetch elsewhere: --to"
-        )
+        raise TaskError(f"{directory} has room for {room} bytes of {size}", "Make room, or fetch elsewhere: --to")
     for _ in range(ATTEMPTS):
         if not missing:
             break

@@ -20,8 +20,6 @@ from slurmstead.client.remote.usage import Meter, job_group
 LOOK_SECONDS = 1.0
 NOTE_SECONDS = 3600
 
-ENDS = {"TIMEOUT": "timeout", "CANCELLED": "cancelled", "PREEMPTED": "preempted", "NODE_FAIL": "failed"}
-
 
 class Task:
     """A task of a run on this node."""
@@ -42,7 +40,6 @@ class Task:
         self.environment: pathlib.Path | None = None
         self.started = time.time()
         self.meter = Meter(job_group(self.job))
-        self._process: subprocess.Popen[bytes] | None = None
 
     def execute(self) -> int:
         """Run the task and return its exit code; whatever happens, it leaves a result if the share can be written."""
@@ -103,10 +100,10 @@ class Task:
         with open(self.place / "stdout", "wb") as stdout, open(self.place / "stderr", "wb") as stderr:
             if self.signal:
                 return {"state": "cancelled", "exit_code": 128 + self.signal, "signal": self.signal}
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 command, cwd=self.place / "work", stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=variables
             )
-            return self._wait(self._process)
+            return self._wait(process)
 
     def command(self, python: str) -> list[str]:
         """Return the command line of the program, in which `python` runs what ends in .py."""
@@ -140,12 +137,16 @@ class Task:
 
     def _wait(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
         noted = time.monotonic()
+        pause = 0.01
         while True:
-            try:
-                code = process.wait(LOOK_SECONDS)
+            # Popen.wait would not say what the program used.
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                code = process.returncode = os.waitstatus_to_exitcode(status)
                 break
-            except subprocess.TimeoutExpired:
-                self.meter.look()
+            time.sleep(pause)
+            pause = min(2 * pause, LOOK_SECONDS)
+            self.meter.look()
             if self.environment and time.monotonic() - noted > NOTE_SECONDS:
                 noted = time.monotonic()
                 venv.note_use(self.environment)
@@ -158,7 +159,7 @@ class Task:
             ended.update(state="out of memory", reason=f"needed more memory than it asked for: {self._memory()}")
         elif self.signal and code:
             ended.update(self._why_ended())
-        return ended
+        return {**ended, **self.meter.result(usage)}
 
     def _memory(self) -> str:
         return str(self.request.get("mem") or "the default (ask with --mem)")
@@ -167,10 +168,8 @@ class Task:
         """Return how Slurm calls the end that it has signalled."""
         with contextlib.suppress(Refusal):
             job = slurm.parse_job(commands.run(["scontrol", "show", "job", "-o", self.job], seconds=4))
-            if job.get("JobState") in ENDS:
-                state = ENDS[job["JobState"]]
-                limit = f": the limit was {job['TimeLimit']}" if state == "timeout" else ""
-                return {"state": state, "reason": state + limit}
+            state = slurm.end_of_signalled(job)
+            return {"state": state, "reason": f"the limit was {job['TimeLimit']}" if state == "timeout" else ""}
         return {"state": "cancelled", "reason": "Slurm ended it"}
 
     def _finish(self, ended: Mapping[str, Any]) -> int:
@@ -183,7 +182,6 @@ class Task:
             "nodes": os.environ.get("SLURM_JOB_NODELIST", ""),
             "start": self.started,
             "end": time.time(),
-            **self.meter.result(),
             "environment": self.environment.name if self.environment else None,
             "command": self.command("python3"),
             "again": f"stead rerun {self.run.name}",

@@ -82,12 +82,34 @@ def parse_config(text: str) -> dict[str, str]:
 
 def parse_job(text: str) -> dict[str, str]:
     """Return the fields of a line of `scontrol show job -o` that tell how a job ended; values have no spaces."""
-    wanted = r"(?:^|\s)(JobId|JobState|Reason|ExitCode|EndTime|TimeLimit|Restarts)=(\S*)"
+    wanted = r"(?:^|\s)(JobId|JobState|Reason|RunTime|TimeLimit)=(\S*)"
     found: dict[str, str] = {}
     for name, value in re.findall(wanted, text):
         # A job's own name can look like a field; the real ones come first but for those behind the name.
         found.setdefault(name, value)
     return found
+
+
+def seconds(span: str) -> int | None:
+    """Return a span of time as Slurm writes it in seconds, or None for UNLIMITED and the like.
+
+    >>> seconds("1-02:00:10"), seconds("UNLIMITED")
+    (93610, None)
+    """
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)", span)
+    if not match:
+        return None
+    days, hours, minutes, rest = (int(number or 0) for number in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + rest
+
+
+def end_of_signalled(job: Mapping[str, str]) -> str:
+    """Return why Slurm ends a job that was just signalled: its JobState is COMPLETING whatever the reason is."""
+    limit, ran = seconds(job.get("TimeLimit", "")), seconds(job.get("RunTime", ""))
+    over = limit is not None and ran is not None and ran >= limit
+    if over or "TIMEOUT" in (job.get("JobState"), job.get("Reason", "").upper()) or job.get("Reason") == "TimeLimit":
+        return "timeout"
+    return {"PREEMPTED": "preempted", "NODE_FAIL": "failed"}.get(job.get("JobState", ""), "cancelled")
 
 
 def answers(ping: str) -> bool:

@@ -1,7 +1,6 @@
 """What a job uses, from its control group (cgroup v2, as Slurm makes it) and from the kernel's count of children."""
 
 import contextlib
-import os
 import pathlib
 import re
 import resource
@@ -42,21 +41,22 @@ class Meter:
             lines = (line.split() for line in (self._group / "memory.stat").read_text().splitlines())
             self._memory = max(self._memory, sum(int(value) for name, value in lines if name in RECLAIMABLE))
 
-    def result(self) -> dict[str, int | float | None]:
+    def result(self, program: resource.struct_rusage) -> dict[str, int | float | None]:
         """Return the CPU time in seconds, and in bytes the memory at its highest and what the group counts with files.
 
         Without a control group the memory is that of the largest process.
+
+        :param program: what the kernel counted of the program and those of its children that it waited for
         """
         self.look()
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = self._cpu_of_group()
         peak = None
         if self._group is not None:
             with contextlib.suppress(OSError, ValueError):
                 peak = int((self._group / "memory.peak").read_text())
         return {
-            "cpu_seconds": round(children.ru_utime + children.ru_stime if cpu is None else cpu - self._cpu, 3),
-            "memory_bytes": max(self._memory, children.ru_maxrss * 1024),
+            "cpu_seconds": round(program.ru_utime + program.ru_stime if cpu is None else cpu - self._cpu, 3),
+            "memory_bytes": max(self._memory, program.ru_maxrss * 1024),
             "memory_with_files_bytes": peak,
         }
 
@@ -74,8 +74,3 @@ class Meter:
                 lines = (self._group / "cpu.stat").read_text().splitlines()
                 return int(dict(line.split() for line in lines)["usage_usec"]) / 1e6
         return None
-
-
-def cpus() -> int:
-    """Return how many CPUs this process may use."""
-    return len(os.sched_getaffinity(0))
