@@ -1,4 +1,4 @@
-"""Clients that are killed, connections that are cut, controllers that are down, disks that are full: no job is lost or doubled."""
+"""Killed clients, cut connections, a controller that is down, a full disk: no job is lost or doubled."""
 
 from __future__ import annotations
 

@@ -36,8 +36,18 @@ def run(command: list[str], stdin: str = "", seconds: float = ANSWER_SECONDS, di
     :raises NoAnswer: slurmctld did not answer
     :raises WrongRequest: Slurm refused
     """
+    done = _call(command, stdin, seconds, directory)
+    if done.returncode:
+        said = slurm.words(done.stderr) or f"{command[0]} ended with {done.returncode}"
+        if slurm.SILENT.search(done.stderr):
+            raise NoAnswer(f"slurmctld does not answer: {said}", HINT)
+        raise WrongRequest(f"Slurm refused: {said}")
+    return done.stdout
+
+
+def _call(command: list[str], stdin: str, seconds: float, directory: str) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
+        return subprocess.run(
             command,
             input=stdin,
             cwd=directory,
@@ -54,12 +64,6 @@ def run(command: list[str], stdin: str = "", seconds: float = ANSWER_SECONDS, di
         ) from None
     except subprocess.TimeoutExpired:
         raise NoAnswer(f"slurmctld did not answer {command[0]} within {seconds:.0f} s", HINT) from None
-    if done.returncode:
-        said = slurm.words(done.stderr) or f"{command[0]} ended with {done.returncode}"
-        if slurm.SILENT.search(done.stderr):
-            raise NoAnswer(f"slurmctld does not answer: {said}", HINT)
-        raise WrongRequest(f"Slurm refused: {said}")
-    return done.stdout
 
 
 def ping() -> None:
@@ -67,9 +71,11 @@ def ping() -> None:
 
     :raises NoAnswer: it does not
     """
-    said = run(["scontrol", "ping"])
-    if not slurm.answers(said):
-        raise NoAnswer(f"slurmctld does not answer: {' '.join(said.split())}", HINT)
+    # It ends with 1 as soon as one of several controllers is down.
+    done = _call(["scontrol", "ping"], "", ANSWER_SECONDS, "/")
+    if not slurm.answers(done.stdout):
+        said = " ".join(done.stdout.split()) or slurm.words(done.stderr)
+        raise NoAnswer(f"slurmctld does not answer: {said}", HINT)
 
 
 def queue() -> list[slurm.Row]:

@@ -122,17 +122,11 @@ class Task:
 
     def _ensure_environment(self, wanted: Mapping[str, Any], variables: Mapping[str, str]) -> pathlib.Path:
         python = venv.find_python(self.request.get("python"))
-        failure = self.run / f"environment-failed-{python.version}-{python.platform}"
-        if failure.exists():
-            raise venv.BuildError(failure.read_text(errors="replace"))
         if wanted.get("wheels"):
             wanted = {**wanted, "wheels": str(self.run / "input" / wanted["wheels"])}
         try:
-            return venv.ensure(self.store.environments, wanted, python, self.log, variables)
+            return venv.ensure(self.store.environments, wanted, python, self.log, variables, self.run)
         except venv.BuildError as error:
-            # The other tasks of an array need not try.
-            if not self.signal:
-                store.write(failure, f"the environment could not be built: {error}\n".encode(errors="replace"))
             raise venv.BuildError(f"the environment could not be built: {error}") from None
 
     def _wait(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:

@@ -81,13 +81,8 @@ def parse_config(text: str) -> dict[str, str]:
 
 
 def parse_job(text: str) -> dict[str, str]:
-    """Return the fields of a line of `scontrol show job -o` that tell how a job ended; values have no spaces."""
-    wanted = r"(?:^|\s)(JobId|JobState|Reason|RunTime|TimeLimit)=(\S*)"
-    found: dict[str, str] = {}
-    for name, value in re.findall(wanted, text):
-        # A job's own name can look like a field; the real ones come first but for those behind the name.
-        found.setdefault(name, value)
-    return found
+    """Return the fields of a line of `scontrol show job -o` that tell why a job ends; they have no spaces."""
+    return dict(re.findall(r"(?:^|\s)(JobId|JobState|Reason|RunTime|TimeLimit)=(\S*)", text))
 
 
 def seconds(span: str) -> int | None:

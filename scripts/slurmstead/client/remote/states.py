@@ -99,7 +99,14 @@ class _Run:
         by_task: dict[int, slurm.Row] = {}
         for shown in rows:
             part = self.ledger.parts[shown.chunk] if shown.chunk < len(self.ledger.parts) else None
-            by_task[(part.offset if part else 0) + (shown.number or 0)] = shown
+            if part is None:
+                by_task[0] = shown
+            elif shown.number is not None:
+                by_task[part.offset + shown.number] = shown
+            else:
+                # What was cancelled before it began is one row for all of an array that have none of their own.
+                for index in arrays.parse(part.indices)[0]:
+                    by_task.setdefault(part.offset + index, shown)
         ends: dict[int, dict[str, Any]] = {}
         for task in self.open:
             row = by_task.get(task)

@@ -26,6 +26,10 @@ class BuildError(Exception):
     """An environment could not be built; the text says why."""
 
 
+class BuildKilledError(BuildError):
+    """The build was ended from outside: it says nothing of the next one."""
+
+
 class Python(NamedTuple):
     """A Python on this node: where it is, its version (major.minor) and the platform that wheels are chosen by."""
 
@@ -76,19 +80,33 @@ def install_command(environment: pathlib.Path, wanted: Mapping[str, Any], requir
 
 
 def ensure(
-    directory: pathlib.Path, wanted: Mapping[str, Any], python: Python, log: pathlib.Path, variables: Mapping[str, str]
+    directory: pathlib.Path,
+    wanted: Mapping[str, Any],
+    python: Python,
+    log: pathlib.Path,
+    variables: Mapping[str, str],
+    run: pathlib.Path,
 ) -> pathlib.Path:
     """Return a complete environment; it is built if there is none, and its use is noted.
 
     :param directory: where environments stand
     :param log: where the words of venv and pip go
+    :param run: where it is kept for the other tasks of a run that the build failed
     :raises BuildError: it cannot be built
     """
     link = directory / key(wanted, python)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with store.locked(directory / f"{link.name}.lock", BUILD_SECONDS):
         if not (link / "used").exists():
-            _build(link, wanted, python, log, variables)
+            failure = run / f"environment-failed-{link.name}"
+            if failure.exists():
+                raise BuildError(failure.read_text(errors="replace"))
+            try:
+                _build(link, wanted, python, log, variables)
+            except BuildError as error:
+                if not isinstance(error, BuildKilledError):
+                    store.write(failure, str(error).encode(errors="replace"))
+                raise
         note_use(link)
         return directory / os.readlink(link)
 
@@ -132,6 +150,8 @@ def _run(command: list[str], log: pathlib.Path, variables: Mapping[str, str], ad
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=dict(variables), check=False
         )
+    if done.returncode < 0:
+        raise BuildKilledError(f"`{' '.join(command[1:5])} …` was ended by signal {-done.returncode}")
     if done.returncode:
         lines = log.read_text(errors="replace").strip().splitlines()
         first = f"`{' '.join(command[1:5])} …` ended with {done.returncode}.{advice}"
