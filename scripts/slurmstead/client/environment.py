@@ -45,7 +45,7 @@ def read(folder: pathlib.Path, name: str) -> str:
     if path.name == "uv.lock":
         return _export(path)
     if path.suffix != ".toml":
-        return "\n".join(_lines(path, folder, ())) + "\n"
+        return "\n".join(_lines(path.resolve(), ())) + "\n"
     try:
         data = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -55,7 +55,7 @@ def read(folder: pathlib.Path, name: str) -> str:
     return from_lock(data, name)
 
 
-def _lines(path: pathlib.Path, folder: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
+def _lines(path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
     """Return the lines of a requirements file, with those of the files that it includes in their place."""
     if path in above:
         return []
@@ -66,7 +66,7 @@ def _lines(path: pathlib.Path, folder: pathlib.Path, above: tuple[pathlib.Path, 
     for line in re.sub(r"\\\n\s*", "", path.read_text()).splitlines():
         include = INCLUDE.match(line.strip())
         if include and not re.match(r"\w+://", include["path"]) and line.strip().startswith(("-r", "--requirement")):
-            lines += _lines(path.parent / include["path"], folder, (*above, path))
+            lines += _lines((path.parent / include["path"]).resolve(), (*above, path))
         elif include:
             raise UsageError(f"{path}: {line.strip()!r} cannot be used on nodes", "Make a lock: uv pip compile.")
         elif LOCAL.search(line.strip()):
