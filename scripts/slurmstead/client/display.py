@@ -10,7 +10,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.table import Table
 from rich.text import Text
 
-from slurmstead.client.records import State
+from slurmstead.client.records import ENDLESS, State
 from slurmstead.progress import duration
 
 STYLES = {"completed": "green", "running": "cyan", "pending": "dim"}
@@ -74,17 +74,19 @@ class Bars:
 
 
 def state_words(state: State) -> str:
-    """Return the state of a run; of an array, how many tasks are in which.
+    """Return the state of a run; of an array, also how many tasks have ended, and how many of them badly.
 
-    >>> counts = {"running": 1, "completed": 2}
-    >>> state_words(State("a", "a", (), "0-2", "running", counts, 0, 0, 0, (), 0, "", 0, 0, "", ()))
-    'running: 2 completed, 1 running'
+    >>> counts = {"running": 1, "completed": 2, "failed": 1}
+    >>> state_words(State("a", "a", (), "0-3", "running", counts, 0, 0, 0, (), 0, "", 0, 0, "", ()))
+    'running, 3 of 4 ended, 1 badly'
     """
-    if not state.array or set(state.counts) == {state.state}:
-        code = f" ({state.exit_code})" if state.state == "failed" and state.exit_code else ""
-        return state.state + code
-    counts = ", ".join(f"{number} {name}" for name, number in sorted(state.counts.items()))
-    return f"{state.state}: {counts}"
+    if not state.array:
+        return state.state + (f" ({state.exit_code})" if state.state == "failed" and state.exit_code else "")
+    total = sum(state.counts.values())
+    ended = total - sum(state.counts.get(name, 0) for name in ENDLESS)
+    bad = ended - state.counts.get("completed", 0)
+    part = "" if state.ended else f", {ended} of {total} ended"
+    return f"{state.state}{part}" + (f", {bad} badly" if bad else "")
 
 
 def table(states: Sequence[State], now: float) -> Table:
