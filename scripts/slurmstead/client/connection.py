@@ -13,8 +13,8 @@ from slurmstead.client.head import Head
 from slurmstead.errors import CheckFailed, MachineError, SteadError, TaskError, UnreachableError, UsageError
 
 CONNECT_SECONDS = 8
-ANSWER_SECONDS = 120
-"""A head node that is short of everything still answers within this time."""
+ANSWER_SECONDS = 600
+"""For what takes the head node long, such as checksums of what a killed job left; a cut is noticed much earlier."""
 
 KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError, "check": CheckFailed}
 """What the head node refuses with; all else is a TaskError."""

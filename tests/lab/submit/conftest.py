@@ -77,8 +77,14 @@ class Cluster:
         counted = collections.Counter(self.submissions())
         assert {run: counted[run] for run in runs} == dict.fromkeys(runs, 1)
 
+    @staticmethod
+    def run_of(printed: str) -> str:
+        """Return the run in what `stead submit` prints: `job 12  20261121-110000-name-1a2b3c`."""
+        line = next(line for line in printed.splitlines() if line.startswith("job "))
+        return line.split("  ")[1].split(" ")[0]
+
     def project(self, name: str, files: Mapping[str, str]) -> pathlib.Path:
-        """Return a folder with files; what stands in main.py is made executable, too."""
+        """Return a folder with files."""
         folder = self.directory / name
         for path, text in files.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -36,10 +36,6 @@ def two_dependencies(cluster: Any, main: str = MAIN) -> Path:
     return folder
 
 
-def run_of(printed: str) -> str:
-    return next(line for line in printed.splitlines() if line.startswith("job ")).split("  ")[1].split(" ")[0]
-
-
 def environments(cluster: Any) -> list[str]:
     """Return what stands where environments do, but for their locks."""
     below = f"{cluster.variables['STEAD_DIRECTORY']}/environments"
@@ -54,7 +50,7 @@ def test_five_submits_at_once_build_one_environment(cluster: Any) -> None:
         with client:
             out, words = client.communicate(timeout=600)
         assert client.returncode == 0, words
-        printed.append(cluster.stead("logs", run_of(out)))
+        printed.append(cluster.stead("logs", cluster.run_of(out)))
 
     (answer,) = {line.split()[0] for line in printed}
     (prefix,) = {line.split()[1] for line in printed}
@@ -68,7 +64,7 @@ def test_five_submits_at_once_build_one_environment(cluster: Any) -> None:
 
 def test_a_build_that_is_killed_is_made_again(cluster: Any) -> None:
     folder = two_dependencies(cluster)
-    run = run_of(cluster.stead("submit", folder))
+    run = cluster.run_of(cluster.stead("submit", folder))
     below = f"{cluster.variables['STEAD_DIRECTORY']}/environments"
     deadline = time.monotonic() + 60
     while ".build-" not in cluster.user(f"ls {below} 2>/dev/null || true"):
@@ -79,7 +75,7 @@ def test_a_build_that_is_killed_is_made_again(cluster: Any) -> None:
     assert cluster.wait(run)["state"] != "completed"
     said = cluster.stead("submit", folder, "--wait")
 
-    assert cluster.stead("logs", run_of(said)).startswith("42 ")
+    assert cluster.stead("logs", cluster.run_of(said)).startswith("42 ")
     assert len(environments(cluster)) == 2
 
 
@@ -91,7 +87,7 @@ def test_what_a_killed_builder_left_is_not_used_and_goes(cluster: Any) -> None:
     cluster.user(f"cd {cluster.variables['STEAD_DIRECTORY']}/environments && rm {link} && rm -r {target}/lib")
     said = cluster.stead("submit", folder, "--wait")
 
-    assert cluster.stead("logs", run_of(said)).startswith("42 ")
+    assert cluster.stead("logs", cluster.run_of(said)).startswith("42 ")
     assert link in environments(cluster)
     assert target not in environments(cluster)
 
@@ -119,4 +115,4 @@ def test_an_environment_that_nobody_used_for_a_month_goes_with_the_next_submissi
     cluster.stead("submit", plain, "--wait")
 
     assert environments(cluster) == []
-    assert "42" in cluster.stead("logs", run_of(cluster.stead("submit", folder, "--wait")))
+    assert "42" in cluster.stead("logs", cluster.run_of(cluster.stead("submit", folder, "--wait")))

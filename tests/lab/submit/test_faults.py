@@ -18,10 +18,6 @@ BIG = 64 * 2**20
 """Bytes of a file whose transfer can be met half-way."""
 
 
-def run_of(printed: str) -> str:
-    return next(line for line in printed.splitlines() if line.startswith("job ")).split("  ")[1].split(" ")[0]
-
-
 def big_project(cluster: Any, name: str) -> Any:
     folder = cluster.project(name, {"main.py": "import os\nprint(os.path.getsize('big'))\n"})
     (folder / "big").write_bytes(random.Random(SEED).randbytes(BIG))
@@ -33,7 +29,7 @@ def test_a_client_killed_at_any_moment_loses_and_doubles_nothing(cluster: Any) -
     cluster.stead("submit", folder, "--wait")
     chosen = random.Random(SEED)
     started = time.monotonic()
-    first = run_of(cluster.stead("submit", folder))
+    first = cluster.run_of(cluster.stead("submit", folder))
     takes = time.monotonic() - started
     runs = [*cluster.jobs()]
     assert first in runs
@@ -45,8 +41,8 @@ def test_a_client_killed_at_any_moment_loses_and_doubles_nothing(cluster: Any) -
             out, _ = client.communicate()
         print(f"STEAD_SEED={SEED}: killed after {moment:.2f} s of {takes:.2f}, it had said {out!r}")
         # One whose line was printed had ended its work but for its own exit: what follows is then a run of its own.
-        before = {run_of(out)} if "results:" in out else set()
-        after = run_of(cluster.stead("submit", folder, "--name", f"killed{number}"))
+        before = {cluster.run_of(out)} if "results:" in out else set()
+        after = cluster.run_of(cluster.stead("submit", folder, "--name", f"killed{number}"))
         runs += sorted({after, *before})
     for run in runs:
         assert cluster.wait(run)["state"] == "completed"
@@ -64,7 +60,7 @@ def test_a_client_killed_while_it_waits_finds_its_run_again(cluster: Any) -> Non
 
     assert "submitted before this call" in said
     assert "completed" in said
-    assert [*cluster.jobs()] == [run_of(said)]
+    assert [*cluster.jobs()] == [cluster.run_of(said)]
 
 
 def test_an_array_of_five_hundred_is_single_although_its_client_is_killed(cluster: Any) -> None:
@@ -76,7 +72,7 @@ def test_an_array_of_five_hundred_is_single_although_its_client_is_killed(cluste
                 break
         client.kill()
         client.communicate()
-    run = run_of(cluster.stead(*command, seconds=1500))
+    run = cluster.run_of(cluster.stead(*command, seconds=1500))
     with cluster.start("fetch", run) as fetching:
         time.sleep(2)
         fetching.kill()
@@ -102,7 +98,7 @@ def test_a_copy_that_was_cut_goes_on(cluster: Any) -> None:
         pytest.fail("the cut came too late: the copy is too fast for this test")
     assert client.returncode == 3, words
     assert "The same command carries on" in words
-    run = run_of(cluster.stead("submit", folder, "--wait"))
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
 
     assert cluster.stead("logs", run) == f"{BIG}\n"
     assert [*cluster.jobs()] == [run]
@@ -113,7 +109,7 @@ def test_a_fetch_that_was_cut_goes_on_and_is_verified(cluster: Any) -> None:
         f"import random\nopen('big', 'wb').write(random.Random(1).randbytes({BIG}))\nopen('small', 'w').write('x')\n"
     )
     folder = cluster.project("writes", {"main.py": write})
-    run = run_of(cluster.stead("submit", folder, "--wait"))
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
     place = cluster.directory / "stead-results" / run
     with cluster.start("fetch", run) as client:
         deadline = time.monotonic() + 60
@@ -131,7 +127,7 @@ def test_a_fetch_that_was_cut_goes_on_and_is_verified(cluster: Any) -> None:
 
 def test_a_controller_that_is_down_is_named_within_ten_seconds_and_the_command_carries_on(cluster: Any) -> None:
     folder = cluster.project("squares", {"main.py": SQUARE})
-    done = run_of(cluster.stead("submit", folder, "--wait"))
+    done = cluster.run_of(cluster.stead("submit", folder, "--wait"))
     cluster.root(cluster.stop_controller)
     try:
         started = time.monotonic()
@@ -143,7 +139,7 @@ def test_a_controller_that_is_down_is_named_within_ten_seconds_and_the_command_c
     finally:
         cluster.root(cluster.start_controller)
     time.sleep(5)
-    run = run_of(cluster.stead("submit", folder, "--wait"))
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
     assert cluster.stead("logs", run) == "49\n"
 
 
@@ -189,7 +185,7 @@ def test_two_clients_at_once_make_two_runs(cluster: Any) -> None:
         with client:
             out, words = client.communicate(timeout=300)
         assert client.returncode == 0, words
-        runs.append(run_of(out))
+        runs.append(cluster.run_of(out))
     assert len(set(runs)) == 4
     cluster.check_single(*runs)
 
@@ -201,21 +197,21 @@ def test_two_clients_with_one_id_make_one_run(cluster: Any) -> None:
         with client:
             out, words = client.communicate(timeout=300)
         assert client.returncode == 0, words
-        assert run_of(out) == "only"
+        assert cluster.run_of(out) == "only"
     cluster.check_single("only")
 
 
 def test_a_folder_that_changed_after_a_lost_answer_is_a_run_of_its_own(cluster: Any) -> None:
     folder = cluster.project("squares", {"main.py": "import time\ntime.sleep(4)\nprint('old')"})
     with cluster.start("submit", folder, "--wait") as client:
-        first = run_of(client.stdout.readline())
+        first = cluster.run_of(client.stdout.readline())
         client.kill()
         client.communicate()
     (folder / "main.py").write_text("print('new')")
     said = cluster.stead("submit", folder, "--wait")
 
     assert "the folder was changed since" in said
-    assert cluster.stead("logs", run_of(said)) == "new\n"
+    assert cluster.stead("logs", cluster.run_of(said)) == "new\n"
     assert cluster.wait(first)["state"] == "completed"
     assert cluster.stead("logs", first) == "old\n"
 

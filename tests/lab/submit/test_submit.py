@@ -19,14 +19,10 @@ print(number, *sys.argv[1:])
 """
 
 
-def run_of(printed: str) -> str:
-    return next(line for line in printed.splitlines() if line.startswith("job ")).split("  ")[1].split(" ")[0]
-
-
 def test_a_run_leaves_its_results_on_the_laptop(cluster: Any) -> None:
     given = {"data/in.txt": "given", ".gitignore": "secret\n", "secret": ""}
     folder = cluster.project("squares", {"main.py": MAIN, **given})
-    run = run_of(cluster.stead("submit", folder, "--wait", "--cpus", 2, "--mem", "100M", "--", "-x", "a b"))
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait", "--cpus", 2, "--mem", "100M", "--", "-x", "a b"))
     cluster.stead("fetch", run)
 
     place = cluster.directory / "stead-results" / run
@@ -45,9 +41,9 @@ def test_a_run_leaves_its_results_on_the_laptop(cluster: Any) -> None:
 def test_only_the_changed_file_is_copied_again(cluster: Any) -> None:
     files = {f"data/{number}.txt": str(number) * 1000 for number in range(50)}
     folder = cluster.project("many", {"main.py": "print(open('data/1.txt').read())", **files})
-    first = run_of(cluster.stead("submit", folder, "--wait"))
+    first = cluster.run_of(cluster.stead("submit", folder, "--wait"))
     (folder / "main.py").write_text("print(2)")
-    second = run_of(cluster.stead("submit", folder, "--wait"))
+    second = cluster.run_of(cluster.stead("submit", folder, "--wait"))
 
     below = f"{cluster.variables['STEAD_DIRECTORY']}/runs"
     own = cluster.user(f"find {below}/{second}/input -type f -links 1 -printf '%P\\n'")
@@ -58,7 +54,7 @@ def test_only_the_changed_file_is_copied_again(cluster: Any) -> None:
 
 def test_an_array_has_a_place_for_each_task(cluster: Any) -> None:
     folder = cluster.project("squares", {"main.py": MAIN})
-    run = run_of(cluster.stead("submit", folder, "--array", "3,5-6", "--wait"))
+    run = cluster.run_of(cluster.stead("submit", folder, "--array", "3,5-6", "--wait"))
     cluster.stead("fetch", run)
 
     tasks = cluster.directory / "stead-results" / run / "tasks"
@@ -69,7 +65,7 @@ def test_an_array_has_a_place_for_each_task(cluster: Any) -> None:
 
 def test_nothing_is_fetched_twice(cluster: Any) -> None:
     folder = cluster.project("squares", {"main.py": MAIN})
-    run = run_of(cluster.stead("submit", folder, "--wait"))
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
     assert "4 files fetched" in cluster.stead("fetch", run)
     place = cluster.directory / "stead-results" / run
 
@@ -92,8 +88,8 @@ def test_a_failed_run_ends_with_4_and_says_why(cluster: Any) -> None:
 def test_a_run_follows_another_only_if_that_ended_well(cluster: Any) -> None:
     good = cluster.project("good", {"main.py": "import time; time.sleep(3)"})
     bad = cluster.project("bad", {"main.py": "raise SystemExit(3)"})
-    first = run_of(cluster.stead("submit", good))
-    second = run_of(cluster.stead("submit", bad, "--after", first, "--wait", code=4))
+    first = cluster.run_of(cluster.stead("submit", good))
+    second = cluster.run_of(cluster.stead("submit", bad, "--after", first, "--wait", code=4))
     assert cluster.jobs()[second]["start"] >= cluster.jobs()[first]["end"]
     assert "failed, so nothing can follow" in cluster.stead("submit", good, "--after", second, code=2)
     assert len(cluster.jobs()) == 2
@@ -101,7 +97,7 @@ def test_a_run_follows_another_only_if_that_ended_well(cluster: Any) -> None:
 
 def test_a_cancelled_run_says_so(cluster: Any) -> None:
     folder = cluster.project("long", {"main.py": "import time; print('here', flush=True); time.sleep(600)"})
-    run = run_of(cluster.stead("submit", folder))
+    run = cluster.run_of(cluster.stead("submit", folder))
     with cluster.start("logs", "-f", run) as logs:
         assert logs.stdout.readline() == "here\n"
         assert "cancelled" in cluster.stead("cancel", run)
@@ -118,9 +114,9 @@ def test_a_run_over_its_time_says_so(cluster: Any) -> None:
 
 def test_a_run_can_be_made_again_after_its_folder_changed(cluster: Any) -> None:
     folder = cluster.project("squares", {"main.py": MAIN})
-    first = run_of(cluster.stead("submit", folder, "--array", "0-1", "--wait", "--", "old"))
+    first = cluster.run_of(cluster.stead("submit", folder, "--array", "0-1", "--wait", "--", "old"))
     (folder / "main.py").write_text("print('new')")
-    again = run_of(cluster.stead("rerun", first))
+    again = cluster.run_of(cluster.stead("rerun", first))
     cluster.wait(again)
 
     assert again != first
@@ -154,7 +150,7 @@ def test_odd_names_come_and_go_unharmed(cluster: Any) -> None:
     (folder / "in").mkdir()
     for name in ODD:
         (folder / "in" / name).write_text(name, errors="surrogateescape")
-    run = run_of(cluster.stead("submit", folder, "--wait"))
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
     cluster.stead("fetch", run)
 
     work = cluster.directory / "stead-results" / run / "work"
@@ -169,7 +165,7 @@ def test_links_stay_links(cluster: Any) -> None:
     for name, target in links.items():
         (folder / name).symlink_to(target)
     said = cluster.stead("submit", folder, "--wait")
-    run = run_of(said)
+    run = cluster.run_of(said)
     cluster.stead("fetch", run)
 
     assert "'outside' is a link out of the folder" in said
@@ -211,6 +207,6 @@ def test_ten_thousand_small_files_are_submitted(cluster: Any) -> None:
     (folder / "data").mkdir()
     for number in range(10_000):
         pathlib.Path(folder, "data", f"{number}.txt").write_text(str(number))
-    run = run_of(cluster.stead("submit", folder, "--wait", seconds=1200))
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait", seconds=1200))
 
     assert cluster.stead("logs", run) == "10000\n"
