@@ -78,15 +78,15 @@ def state_words(state: State) -> str:
 
     >>> counts = {"running": 1, "completed": 2, "failed": 1}
     >>> state_words(State("a", "a", (), "0-3", "running", counts, 0, 0, 0, (), 0, "", 0, 0, "", ()))
-    'running, 3 of 4 ended, 1 badly'
+    'running 3/4, 1 bad'
     """
     if not state.array:
         return state.state + (f" ({state.exit_code})" if state.state == "failed" and state.exit_code else "")
     total = sum(state.counts.values())
     ended = total - sum(state.counts.get(name, 0) for name in ENDLESS)
     bad = ended - state.counts.get("completed", 0)
-    part = "" if state.ended else f", {ended} of {total} ended"
-    return f"{state.state}{part}" + (f", {bad} badly" if bad else "")
+    part = "" if state.ended else f" {ended}/{total}"
+    return f"{state.state}{part}" + (f", {bad} bad" if bad else "")
 
 
 def table(states: Sequence[State], now: float) -> Table:

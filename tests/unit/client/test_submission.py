@@ -154,6 +154,17 @@ def test_a_run_is_found_by_its_name_and_its_job(store: Store, fake_slurm: FakeSl
     assert len(fake_slurm.jobs) == 1
 
 
+@pytest.mark.parametrize("name", ["2", "2026", "2026_1", "20261121"])
+def test_a_number_is_that_of_a_job_and_not_the_beginning_of_a_date(
+    store: Store, fake_slurm: FakeSlurm, name: str
+) -> None:
+    submit(store, id="20261121-110000-pi-1a2b3c")
+
+    with pytest.raises(WrongRequest, match=f"{name} is no run of yours"):
+        states.find(store, name)
+    assert len(fake_slurm.jobs) == 1
+
+
 def test_what_could_be_several_runs_is_none(store: Store, fake_slurm: FakeSlurm) -> None:
     submit(store, id="squares-1")
     submit(store, id="squares-2")

@@ -34,7 +34,8 @@ def find(place: Store, name: str) -> str:
         for run in reversed(names):
             if number in Ledger(place.run(run)).jobs.values():
                 return run
-    matching = [run for run in names if run.startswith(name)]
+    # A number is a job's: as the beginning of a date it would mean runs that nobody thought of.
+    matching = [run for run in names if run.startswith(name) and not number.isdigit()]
     if len(matching) == 1:
         return matching[0]
     if matching:
