@@ -60,7 +60,7 @@ def key(wanted: Mapping[str, Any], python: Python) -> str:
     """Return the name of an environment: it changes with everything that decides what is in it.
 
     >>> key({"requirements": "rich==13"}, Python("/usr/bin/python3", "3.11", "linux-x86_64"))
-    'py3.11-linux-x86_64-6f0ca5a9ccf0d0c8'
+    'py3.11-linux-x86_64-641c9099e47a7e04'
     """
     content = {name: wanted.get(name) for name in ("requirements", "wheels_digest", "index")}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
