@@ -93,7 +93,7 @@ def table(states: Sequence[State], now: float) -> Table:
     """Return runs as a table; the latest stands last."""
     found = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("job", "run", "state", "nodes", "took", "memory"):
-        found.add_column(column, no_wrap=column == "run")
+        found.add_column(column, no_wrap=column in ("run", "state"))
     for state in states:
         seconds = (state.end or now) - state.start if state.start else None
         nodes = ",".join(state.nodes)

@@ -126,9 +126,10 @@ def submit(
             except (UnreachableError, Interrupted):
                 raise
             except SteadError:
+                # Only what certainly is no job may be forgotten: the next attempt has another id then.
                 with contextlib.suppress(SteadError):
-                    connection.ask("discard", id=run)
-                kept.forget()
+                    if connection.ask("discard", id=run)["discarded"]:
+                        kept.forget()
                 raise
         else:
             job = Job(run, tuple(begun["jobs"]), begun["directory"], again=True)

@@ -73,7 +73,7 @@ class Cluster:
         return sorted(comment.split(":")[1] for _, comment in pairs)
 
     def check_single(self, *runs: str) -> None:
-        """Assert that each run is one job of Slurm."""
+        """Assert that each run is one job of Slurm, which forgets them after MinJobAge (300 s)."""
         counted = collections.Counter(self.submissions())
         assert {run: counted[run] for run in runs} == dict.fromkeys(runs, 1)
 

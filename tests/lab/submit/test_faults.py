@@ -43,11 +43,11 @@ def test_a_client_killed_at_any_moment_loses_and_doubles_nothing(cluster: Any) -
         # One whose line was printed had ended its work but for its own exit: what follows is then a run of its own.
         before = {cluster.run_of(out)} if "results:" in out else set()
         after = cluster.run_of(cluster.stead("submit", folder, "--name", f"killed{number}"))
+        cluster.check_single(after, *before)
         runs += sorted({after, *before})
     for run in runs:
         assert cluster.wait(run)["state"] == "completed"
     assert sorted(cluster.jobs()) == sorted(runs)
-    cluster.check_single(*runs)
 
 
 def test_a_client_killed_while_it_waits_finds_its_run_again(cluster: Any) -> None:
@@ -155,13 +155,12 @@ def test_a_head_node_that_is_off_is_named_within_ten_seconds(cluster: Any) -> No
         assert f"{host} did not answer" in said
 
 
-def test_a_full_share_is_said_and_nothing_is_left(cluster: Any) -> None:
+def test_a_full_disk_is_said_and_nothing_is_left(cluster: Any) -> None:
     folder = big_project(cluster, "big")
-    small = f"{cluster.variables['STEAD_DIRECTORY']}-small"
+    small = f"/var/tmp/stead-{time.time_ns()}"
     before = cluster.submissions()
-    cluster.root(
-        f"mkdir {small} && mount -t tmpfs -o size=16m,mode=0700,uid=$(id -u alice),gid=$(id -g alice) none {small}"
-    )
+    owner = "uid=$(id -u alice),gid=$(id -g alice)"
+    cluster.root(f"mkdir {small} && mount -t tmpfs -o size=16m,mode=0700,{owner} none {small}")
     try:
         said = cluster.stead("submit", folder, code=4, STEAD_DIRECTORY=small)
         assert "the disk is full" in said
@@ -218,9 +217,10 @@ def test_a_folder_that_changed_after_a_lost_answer_is_a_run_of_its_own(cluster: 
 
 def test_a_user_without_a_home_is_told_so(cluster: Any) -> None:
     folder = cluster.project("squares", {"main.py": SQUARE})
-    cluster.root("mv /share/home/alice /share/home/alice.away")
+    cluster.root("sed -i 's#:/share/home/alice:#:/share/home/nobodys:#' /etc/passwd")
     try:
         said = cluster.stead("submit", folder, code=4, STEAD_DIRECTORY="")
     finally:
-        cluster.root("mv /share/home/alice.away /share/home/alice")
+        cluster.root("sed -i 's#:/share/home/nobodys:#:/share/home/alice:#' /etc/passwd")
     assert "alice has no home" in said
+    assert "/share/home/nobodys does not exist" in said

@@ -21,7 +21,7 @@ def submit(store: Store, **changes: Any) -> list[str]:
     if begun["jobs"]:
         return list(begun["jobs"])
     pathlib.Path(begun["input"], "main.py").write_text("print(1)")
-    return list(submission.submit(store, {**request, "files": [["main.py", 8]]}, program=b"zip")["jobs"])
+    return list(submission.submit(store, {**request, "files": [["main.py", 8]]}, b"zip")["jobs"])
 
 
 def test_a_run_becomes_a_job(store: Store, fake_slurm: FakeSlurm) -> None:
@@ -98,7 +98,7 @@ def test_an_array_that_was_cut_in_the_middle_is_completed(store: Store, fake_slu
 def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlurm) -> None:
     submission.begin(store, REQUEST)
     with pytest.raises(Refusal, match="1 of 1 files did not arrive"):
-        submission.submit(store, {**REQUEST, "files": [["main.py", 8]]}, program=b"zip")
+        submission.submit(store, {**REQUEST, "files": [["main.py", 8]]}, b"zip")
 
     assert fake_slurm.jobs == []
 

@@ -70,7 +70,7 @@ def _rerun(place: Store, request: Request, program: bytes) -> dict[str, Any]:
     begun = submission.begin(place, order)
     if not begun["jobs"]:
         submission.copy_input(place, {"id": request["id"], "source": source})
-        begun.update(submission.submit(place, order, program=program))
+        begun.update(submission.submit(place, order, program))
     return {**begun, "id": request["id"], "source": source}
 
 
@@ -78,7 +78,7 @@ def answer(place: Store, request: Request, program: bytes) -> dict[str, Any]:
     """Return the answer to a request other than `log`, whose answer is a stream."""
     actions: dict[str, Callable[[Store, Request], dict[str, Any]]] = {
         "begin": submission.begin,
-        "submit": lambda place, request: submission.submit(place, request, program=program),
+        "submit": lambda place, request: submission.submit(place, request, program),
         "discard": submission.discard,
         "rerun": lambda place, request: _rerun(place, request, program),
         "jobs": _jobs,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slurmstead.client.remote import arrays, commands, manifest, slurm, store, sweep
-from slurmstead.client.remote.errors import Refusal, WrongRequest
+from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
@@ -43,7 +43,8 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
             ledger.find(commands.queue(), run.name)
         if ledger.jobs:
             # Some of its jobs exist: the input must not change any more.
-            return {**submit(place, store.read_json(run / "request.json"), locked=True), "directory": str(run)}
+            _complete(place, run, ledger, store.read_json(run / "request.json"))
+            return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
         run.mkdir(mode=0o700, exist_ok=True)
         (run / "input").mkdir(exist_ok=True)
     before = store.read_json(place.projects / request["project"]) or []
@@ -51,27 +52,19 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     return {"jobs": [], "directory": str(run), "input": str(run / "input"), "like": like}
 
 
-def submit(place: Store, request: Mapping[str, Any], *, program: bytes = b"", locked: bool = False) -> dict[str, Any]:
+def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str, Any]:
     """Submit a run whose input is complete, and return its `jobs`; a run that is submitted stays as it is.
 
     :raises WrongRequest: Slurm cannot do what is asked for; nothing of the run is left
     :raises NoAnswer: slurmctld did not answer; the same request may be repeated
     """
     run = place.run(request["id"])
-    with contextlib.nullcontext() if locked else place.lock():
+    with place.lock():
         ledger = Ledger(run)
         if not ledger.complete:
-            if not ledger.jobs and not locked:
+            if not ledger.jobs:
                 _prepare(place, run, ledger, request, program)
-            try:
-                _submit_chunks(place, run, ledger, request)
-            except WrongRequest:
-                _withdraw(run, ledger)
-                raise
-        latest = [run.name, *(store.read_json(place.projects / request["project"]) or [])]
-        with contextlib.suppress(OSError):
-            store.write_json(place.projects / request["project"], list(dict.fromkeys(latest))[:REMEMBERED])
-        sweep.sweep(place)
+            _complete(place, run, ledger, request)
         return {"jobs": list(ledger.jobs.values())}
 
 
@@ -130,6 +123,19 @@ def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | 
         )
 
 
+def _complete(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
+    """Submit what is no job yet; what comes after that must not fail, because then the run is submitted."""
+    try:
+        _submit_chunks(place, run, ledger, request)
+    except WrongRequest:
+        _withdraw(run, ledger)
+        raise
+    with contextlib.suppress(OSError):
+        latest = [run.name, *(store.read_json(place.projects / request["project"]) or [])]
+        store.write_json(place.projects / request["project"], list(dict.fromkeys(latest))[:REMEMBERED])
+        sweep.sweep(place)
+
+
 def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
     dependencies = _dependencies(place, request.get("after") or [])
     if ledger.tried:
@@ -148,7 +154,7 @@ def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Map
         )
         job = slurm.job_number(said)
         if job is None:
-            raise Refusal(f"expected a job number of sbatch, seen {said!r}", "Submit it again.")
+            raise NoAnswer(f"expected a job number of sbatch, seen {said!r}", "Submit it again.")
         ledger.submitted(chunk, job)
 
 
