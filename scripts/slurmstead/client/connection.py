@@ -10,13 +10,13 @@ from typing import Any, Self
 
 from slurmstead.client import bundle
 from slurmstead.client.head import Head
-from slurmstead.errors import CheckFailed, MachineError, SteadError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
 
 CONNECT_SECONDS = 8
 ANSWER_SECONDS = 600
 """For what takes the head node long, such as checksums of what a killed job left; a cut is noticed much earlier."""
 
-KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError, "check": CheckFailed}
+KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError}
 """What the head node refuses with; all else is a TaskError."""
 
 OPTIONS = {

@@ -13,7 +13,6 @@ import pytest
 
 from slurmstead.client import bundle
 from slurmstead.client.remote import arrays, store
-from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
 Start = Callable[..., subprocess.CompletedProcess[str]]
@@ -35,11 +34,18 @@ def start(store: Store, tmp_path: pathlib.Path) -> Start:
             (place / name).mkdir(exist_ok=True)
         write_request(place, {"entry": "main.py", "args": [], **request})
         parts = arrays.chunks(arrays.parse(request["tasks"])[0], 10) if request.get("tasks") else [None]
-        Ledger(place).open(list(parts))
         chunk = next((n for n, part in enumerate(parts) if part and task is not None and part.offset + 9 >= task), 0)
         array = {"SLURM_ARRAY_TASK_ID": str(task - parts[chunk].offset), "SLURM_ARRAY_JOB_ID": "6"} if parts[0] else {}
         return subprocess.run(
-            [sys.executable, "-I", program, store.root, "r1", str(chunk)],
+            [
+                sys.executable,
+                "-I",
+                program,
+                store.root,
+                "r1",
+                str(chunk),
+                str(parts[chunk].offset) if parts[0] else "-",
+            ],
             env={"PATH": os.environ["PATH"], "SLURM_JOB_ID": job, "SLURMD_NODENAME": "n1", **array},
             capture_output=True,
             text=True,

@@ -55,6 +55,15 @@ def test_a_job_that_slurm_forgot_is_found_by_what_it_began(store: Store, fake_sl
     assert len(fake_slurm.jobs) == 1
 
 
+def test_a_job_is_found_again_although_the_ledger_cannot_be_read(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store)
+    path = store.run("r1") / "ledger.json"
+    path.write_bytes(path.read_bytes()[:20])
+
+    assert submit(store) == ["1"]
+    assert len(fake_slurm.jobs) == 1
+
+
 def test_a_call_that_never_reached_slurm_is_made_again(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from slurmstead.client.remote import commands, manifest, slurm, store, venv
 from slurmstead.client.remote.errors import Refusal
-from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.usage import Meter, job_group
 
 LOOK_SECONDS = 1.0
@@ -24,14 +23,12 @@ NOTE_SECONDS = 3600
 class Task:
     """A task of a run on this node."""
 
-    def __init__(self, root: pathlib.Path, run: str, chunk: int) -> None:
+    def __init__(self, root: pathlib.Path, run: str, chunk: int, offset: int | None) -> None:
         self.store = store.Store(root)
         self.run = self.store.run(run)
         self.chunk = chunk
         self.request: Mapping[str, Any] = store.read_json(self.run / "request.json")
-        part = Ledger(self.run).parts[chunk]
-        index = os.environ.get("SLURM_ARRAY_TASK_ID", "")
-        self.number = part.offset + int(index) if part and index.isdigit() else None
+        self.number = None if offset is None else offset + int(os.environ["SLURM_ARRAY_TASK_ID"])
         self.job = os.environ["SLURM_JOB_ID"]
         self.array_job = os.environ.get("SLURM_ARRAY_JOB_ID") or self.job
         self.place = self.run if self.number is None else self.run / "tasks" / str(self.number)
@@ -193,9 +190,9 @@ class Task:
 
 
 def main(arguments: list[str]) -> int:
-    """Run a task: ROOT RUN CHUNK."""
-    root, run, chunk = arguments
-    return Task(pathlib.Path(root), run, int(chunk)).execute()
+    """Run a task: ROOT RUN CHUNK OFFSET, where - is the offset of what is no array."""
+    root, run, chunk, offset = arguments
+    return Task(pathlib.Path(root), run, int(chunk), None if offset == "-" else int(offset)).execute()
 
 
 if __name__ == "__main__":

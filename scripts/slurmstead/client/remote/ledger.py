@@ -12,6 +12,8 @@ from slurmstead.client.remote.arrays import Chunk
 BYTES_PER_CHUNK = 200
 BYTES = 4096
 
+ATTEMPTS = 5
+
 
 class Ledger:
     """Which chunks of a run are to be submitted, and which are; every change is on the disk before it counts.
@@ -22,7 +24,7 @@ class Ledger:
     def __init__(self, run: pathlib.Path) -> None:
         self._path = run / "ledger.json"
         self._started = run / "started"
-        found = store.read_json(self._path) or {}
+        found = self._read()
         self.parts: list[Chunk | None] = [Chunk(*part) if part else None for part in found.get("parts", [])]
         self.jobs: dict[int, str] = {int(chunk): job for chunk, job in found.get("jobs", {}).items()}
         self.tried: dict[int, float] = {int(chunk): when for chunk, when in found.get("tried", {}).items()}
@@ -35,6 +37,9 @@ class Ledger:
     def open(self, parts: list[Chunk | None]) -> None:
         """Say which chunks there are; what is known of them stays."""
         if not self.parts:
+            if self._path.exists():
+                # Nobody can read what was tried before: all of it may have been.
+                self.tried = dict.fromkeys(range(len(parts)), time.time())
             self.parts = parts
             store.write(self._path, self._text())
 
@@ -60,6 +65,15 @@ class Ledger:
         if new:
             self.jobs.update(new)
             self._save()
+
+    def _read(self) -> dict[str, Any]:
+        """Return what the file says; one that is just written over by another command is read again."""
+        for _ in range(ATTEMPTS):
+            found = store.read_json(self._path)
+            if found is not None or not self._path.exists():
+                break
+            time.sleep(0.05)
+        return found or {}
 
     def _text(self) -> bytes:
         value: dict[str, Any] = {"parts": self.parts, "jobs": self.jobs, "tried": self.tried}

@@ -23,7 +23,7 @@ FLIGHT_SECONDS = 20
 REMEMBERED = 3
 """Runs of a folder that the next one is compared with."""
 
-SCRIPT = "#!/bin/sh\nexec python3 -I -X utf8 {program} {root} {run} {chunk}\n"
+SCRIPT = "#!/bin/sh\nexec python3 -I -X utf8 {program} {root} {run} {chunk} {offset}\n"
 
 
 def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +144,13 @@ def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Map
         if chunk in ledger.jobs:
             continue
         program = place.library / (store.read_json(run / "request.json") or {})["program"]
-        script = SCRIPT.format(program=quoted(program), root=quoted(place.root), run=quoted(run.name), chunk=chunk)
+        script = SCRIPT.format(
+            program=quoted(program),
+            root=quoted(place.root),
+            run=quoted(run.name),
+            chunk=chunk,
+            offset=part.offset if part else "-",
+        )
         ledger.trying(chunk)
         said = commands.run(
             slurm.sbatch(request, run.name, chunk, part, dependencies),
