@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from slurmstead.client.verbs import register
 from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
 from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, SITE, lab_directory
 
@@ -20,7 +21,7 @@ EPILOG = (
 )
 
 app = typer.Typer(
-    help="Turns machines into a Slurm cluster, and rehearses it on virtual machines.",
+    help="Turns machines into a Slurm cluster, rehearses it on virtual machines, and gives it work.",
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
@@ -133,6 +134,9 @@ def hardware(
         raise report.error
     if not report.ok:
         raise CheckFailed("the hardware differs from what is declared or remembered", "Each line with `look` says how.")
+
+
+register(app, out, progress_console)
 
 
 @lab_app.command("up")

@@ -7,6 +7,7 @@ SteadError
 │   └── MachineError   2  this computer lacks something that the command needs
 ├── UnreachableError   3  a host did not answer; the others were carried on with
 ├── TaskError          4  a task failed on a host
+│   └── JobFailed      4  a job on the cluster did not end well
 └── Interrupted  128 + n  ended by signal n: 130 after Ctrl-C, 143 after SIGTERM
 
 The exit codes are an interface: README.md lists them and tests/unit/cli/test_exit_codes.py holds them.
@@ -72,6 +73,15 @@ class TaskError(SteadError):
     """A task failed on a host."""
 
     exit_code = ExitCode.TASK_FAILED
+
+
+class JobFailed(TaskError):
+    """A job on the cluster did not end well; `state` is how, `tail` the end of what it complained of."""
+
+    def __init__(self, text: str, hint: str = "", state: object = None, tail: str = "") -> None:
+        super().__init__(f"{text}\n{tail}" if tail else text, hint)
+        self.state = state
+        self.tail = tail
 
 
 class Interrupted(SteadError):

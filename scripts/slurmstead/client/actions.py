@@ -1,0 +1,172 @@
+"""What the verbs do."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from slurmstead.client import api, display, names, pending, results, settings, submitting
+from slurmstead.client import head as heads
+from slurmstead.client.connection import Connection
+from slurmstead.client.files import RESULTS
+from slurmstead.client.head import Head
+from slurmstead.client.records import Job, State
+from slurmstead.errors import UnreachableError, UsageError
+from slurmstead.progress import count
+
+
+def choose(given: Mapping[str, str | None], project: pathlib.Path | None = None) -> Head:
+    """Return the head node that is meant; the stead.toml of a project, or of where somebody is, may say it."""
+    _, where = settings.read(project or pathlib.Path.cwd())
+    return heads.choose(given, where)
+
+
+def submit(
+    out: Console,
+    messages: Console,
+    project: pathlib.Path,
+    given: Mapping[str, Any],
+    where: Mapping[str, str | None],
+    identifier: str | None,
+    *,
+    wait: bool,
+) -> None:
+    """Submit a folder, and say what it became; it counts as interrupted until then, or with `wait` until it ended.
+
+    :raises JobFailed: it was waited for, and did not end well
+    """
+    file, _ = settings.read(project)
+    chosen = settings.merge(file, given)
+    head = choose(where, project)
+    with display.Bars(messages) as bars:
+
+        def said(connection: Connection, job: Job) -> None:
+            _print_job(out, job)
+            if wait:
+                state = _wait(out, head, job.id, bars)
+                api.check(connection, state)
+
+        submitting.submit(head, submitting.order_of(project, chosen, None, identifier), bars, said)
+
+
+def _print_job(out: Console, job: Job) -> None:
+    before = " (submitted before this call, which went on with it)" if job.again else ""
+    out.print(Text(f"job {', '.join(job.jobs)}  {job.id}{before}"), soft_wrap=True)
+    out.print(Text(f"  on the cluster: {job.directory}"), soft_wrap=True)
+    out.print(Text(f"  results: stead fetch {job.jobs[0]}, then {RESULTS}/{job.id}"), soft_wrap=True)
+
+
+def _wait(out: Console, head: Head, run: str, observer: submitting.Observer) -> State:
+    last = ""
+    for state in api.states(head, run, None, observer):
+        words = display.state_words(state)
+        if words != last:
+            last = words
+            out.print(Text(f"  {words}"), soft_wrap=True)
+        if state.ended:
+            return state
+    raise AssertionError("without a deadline there is always a next state")
+
+
+def jobs_json(head: Head, latest: int) -> str:
+    """Return how runs stand as JSON."""
+    with Connection(head) as connection:
+        return json.dumps(connection.ask("jobs", latest=latest or None)["jobs"], indent=2)
+
+
+def jobs(out: Console, messages: Console, head: Head, latest: int, *, follow: bool) -> None:
+    """Print how runs stand as a table; with `follow`, again and again until all have ended."""
+    with Connection(head) as connection:
+        states = _look(connection, latest)
+        if not follow:
+            _print_states(out, states)
+            return
+        with Live(console=out, auto_refresh=False) as live:
+            while True:
+                live.update(display.table(states, time.time()), refresh=True)
+                if all(state.ended for state in states):
+                    return
+                time.sleep(api.POLL_SECONDS)
+                states = _look(connection, latest)
+
+
+def _look(connection: Connection, latest: int) -> list[State]:
+    return [State.read(summary) for summary in connection.ask("jobs", latest=latest or None)["jobs"]]
+
+
+def _print_states(out: Console, states: list[State]) -> None:
+    if states:
+        out.print(display.table(states, time.time()))
+    else:
+        out.print("no runs yet: stead submit FOLDER")
+
+
+def logs(messages: Console, head: Head, job: str, task: int | None, *, follow: bool, stderr: bool) -> None:
+    """Write a task's output to standard output; following goes on when the connection comes back."""
+    position = 0
+    while True:
+        try:
+            with Connection(head) as connection:
+                asked = {"job": job, "task": task, "follow": follow, "stderr": stderr, "offset": position}
+                with connection.stream("log", **asked) as process:
+                    assert process.stdout is not None
+                    while block := os.read(process.stdout.fileno(), 1 << 16):
+                        position += len(block)
+                        sys.stdout.buffer.write(block)
+                        sys.stdout.buffer.flush()
+            return
+        except UnreachableError as error:
+            if not follow or not position:
+                raise
+            messages.print(Text(f"stead: {error}; trying again", style="yellow"), soft_wrap=True)
+            time.sleep(5 * api.POLL_SECONDS)
+
+
+def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: pathlib.Path, *, everything: bool) -> None:
+    """Fetch what runs left; with `everything`, of all that are not here as a whole.
+
+    :raises UsageError: no run is named
+    """
+    if not jobs and not everything:
+        raise UsageError("which jobs are meant is not said", "Name them, or say --all.")
+    with Connection(head) as connection, display.Bars(messages) as bars:
+        if everything:
+            known = _look(connection, 0)
+            jobs = [state.id for state in known if not results.is_complete(to / state.id) and _left_something(state)]
+            if not jobs:
+                out.print(f"all that {count(len(known), 'run')} left is in {to}")
+        for job in jobs:
+            fetched = results.fetch(connection, job, to, bars)
+            words = f"{count(fetched.new, 'file')} fetched ({display.size(fetched.bytes)}), {len(fetched.files)} in all"
+            still = "" if fetched.state.ended else f"; {display.state_words(fetched.state)}: fetch again later"
+            out.print(Text(f"{fetched.directory}: {words}{still}"), soft_wrap=True)
+
+
+def _left_something(state: State) -> bool:
+    return state.ended or any(task.end for task in state.tasks)
+
+
+def cancel(out: Console, head: Head, jobs: list[str]) -> None:
+    """End runs and say which."""
+    with Connection(head) as connection:
+        answer = connection.ask("cancel", jobs=jobs)
+    for run in answer["runs"]:
+        out.print(Text(f"{run}: {'cancelled' if run in answer['cancelled'] else 'had ended already'}"), soft_wrap=True)
+
+
+def rerun(out: Console, head: Head, job: str) -> None:
+    """Submit a run once more; as with submit, an attempt that was cut off goes on."""
+    with pending.claim(["rerun", dataclasses.astuple(head), job]) as kept, Connection(head) as connection:
+        if not kept.run:
+            kept.remember(names.new_run("rerun"), "")
+        answer = connection.ask("rerun", job=job, id=kept.run)
+        _print_job(out, Job(answer["id"], tuple(answer["jobs"]), answer["directory"]))
+        kept.forget()

@@ -1,0 +1,176 @@
+"""One ssh connection to the head node, shared by all that a command does there."""
+
+import contextlib
+import json
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from typing import Any, Self
+
+from slurmstead.client import bundle
+from slurmstead.client.head import Head
+from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
+
+CONNECT_SECONDS = 8
+ANSWER_SECONDS = 600
+"""For what takes the head node long, such as checksums of what a killed job left; a cut is noticed much earlier."""
+
+KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError}
+"""What the head node refuses with; all else is a TaskError."""
+
+OPTIONS = {
+    "ConnectTimeout": CONNECT_SECONDS,
+    "ConnectionAttempts": 1,
+    # A connection that was cut is noticed within 20 s.
+    "ServerAliveInterval": 5,
+    "ServerAliveCountMax": 3,
+    "LogLevel": "ERROR",
+}
+
+
+class Connection:
+    """A way to the head node.
+
+    >>> with Connection(Head("alice@node3")) as connection:  # doctest: +SKIP
+    ...     connection.ask("jobs")
+    """
+
+    def __init__(self, head: Head) -> None:
+        self.head = head
+        self._sockets: tempfile.TemporaryDirectory[str] | None = None
+
+    def __enter__(self) -> Self:
+        """Open the connection.
+
+        :raises UnreachableError: the head node does not answer, or refuses the user
+        """
+        # Short, because the names of sockets are (unix(7)).
+        self._sockets = tempfile.TemporaryDirectory(prefix="stead-")
+        # A file, because the connection goes to the background and would keep a pipe open.
+        with tempfile.TemporaryFile() as words:
+            command = [*self.ssh(), "-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-f", "-N", self.head.host]
+            try:
+                done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=words, stderr=words, check=False)
+            except FileNotFoundError:
+                raise MachineError("this computer has no ssh", "Install it, on Debian: openssh-client") from None
+            finally:
+                words.seek(0)
+                said = words.read().decode(errors="replace").strip()
+        if done.returncode:
+            self._sockets.cleanup()
+            raise UnreachableError(
+                f"{self.head.host} did not answer: {_last_line(said)}",
+                "Is it on, and does `ssh` reach it? Jobs go on without this computer; the same command carries on.",
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._sockets is not None:
+            subprocess.run(
+                [*self.ssh(), "-O", "exit", self.head.host],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+            with contextlib.suppress(OSError):
+                self._sockets.cleanup()
+
+    def ssh(self) -> list[str]:
+        """Return the beginning of a command line that uses this connection."""
+        config = ["-F", self.head.ssh_config] if self.head.ssh_config else []
+        options = [word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")]
+        socket = ["-o", f"ControlPath={self._sockets.name}/ssh"] if self._sockets else []
+        return ["ssh", *config, *options, *socket]
+
+    def ask(self, action: str, **request: Any) -> dict[str, Any]:
+        """Return the head node's answer to a request.
+
+        :raises UnreachableError: there was none
+        :raises SteadError: it was a refusal
+        """
+        try:
+            done = subprocess.run(
+                [*self.ssh(), self.head.host, _remote_command()],
+                input=self._message(action, request),
+                capture_output=True,
+                timeout=ANSWER_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise self._cut(f"no answer within {ANSWER_SECONDS} s") from None
+        answer = _parse(done.stdout)
+        if answer is None:
+            raise self._failed(done.returncode, done.stderr)
+        if "error" in answer:
+            raise refusal(answer["error"])
+        return answer
+
+    @contextlib.contextmanager
+    def stream(self, action: str, **request: Any) -> Iterator["subprocess.Popen[bytes]"]:
+        """Yield the process whose standard output is the answer; its end is checked when the block ends.
+
+        :raises UnreachableError: the connection was cut
+        :raises SteadError: the answer is a refusal
+        """
+        command = [*self.ssh(), self.head.host, _remote_command()]
+        with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as message:
+            message.write(self._message(action, request))
+            message.seek(0)
+            with subprocess.Popen(command, stdin=message, stdout=subprocess.PIPE, stderr=words) as process:
+                try:
+                    yield process
+                except BaseException:
+                    process.kill()
+                    raise
+            words.seek(0)
+            said = words.read()
+        if process.returncode:
+            answer = _parse(said)
+            if answer is not None and "error" in answer:
+                raise refusal(answer["error"])
+            raise self._failed(process.returncode, said)
+
+    def _message(self, action: str, request: dict[str, Any]) -> bytes:
+        program = bundle.program()
+        line = {"action": action, "directory": self.head.directory, **request, "program_bytes": len(program)}
+        return json.dumps(line).encode() + b"\n" + program
+
+    def _failed(self, code: int, stderr: bytes) -> SteadError:
+        said = stderr.decode(errors="replace").strip()
+        # 255 is ssh's own; a negative number or 141 says that it was ended, as with its master.
+        if code in (255, 141) or code < 0 or not said:
+            return self._cut(_last_line(said) or f"ssh ended with {code}")
+        if code == 127:
+            return TaskError(f"{self.head.host} has no python3: {_last_line(said)}", "Is it the head node?")
+        return TaskError(f"{self.head.host} answered with {code}:\n{said}")
+
+    def _cut(self, why: str) -> UnreachableError:
+        return UnreachableError(
+            f"the connection to {self.head.host} was cut: {why}",
+            "The same command carries on from here; jobs go on without this computer.",
+        )
+
+
+def _remote_command() -> str:
+    return f"python3 -I -X utf8 -c {shlex.quote(bundle.ON_HEAD)}"
+
+
+def _parse(output: bytes) -> dict[str, Any] | None:
+    """Return the answer, which is the last line: a login shell's own words can stand before it."""
+    lines = output.strip().splitlines()
+    try:
+        answer = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _last_line(text: str) -> str:
+    lines = text.splitlines()
+    return lines[-1] if lines else ""
+
+
+def refusal(error: dict[str, str]) -> SteadError:
+    """Return what the head node refused with as an exception."""
+    return KINDS.get(error["kind"], TaskError)(error["text"], error["hint"])

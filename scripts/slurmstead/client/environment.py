@@ -1,0 +1,144 @@
+"""What a program needs to be installed: found in its folder, and written as one text that pip reads on the nodes."""
+
+import hashlib
+import pathlib
+import re
+import shutil
+import subprocess
+import tomllib
+from typing import Any
+
+from slurmstead.client.settings import Settings
+from slurmstead.errors import UsageError
+
+CANDIDATES = ("pylock.toml", "uv.lock", "requirements.txt", "pyproject.toml")
+"""The first that is there counts: what is locked says more than what is wished for."""
+
+INCLUDE = re.compile(r"^(-r|--requirement|-c|--constraint)(\s*=\s*|\s+|(?<=^-[rc]))(?P<path>\S+)\s*(#.*)?$")
+LOCAL = re.compile(r"^(-e\b|--editable\b|\.|/|file:)|@\s*(file:|\.|/)")
+
+
+def find(folder: pathlib.Path, settings: Settings) -> dict[str, Any] | None:
+    """Return what is to be installed, or None if nothing is.
+
+    :returns: `requirements` as text; `wheels`, a directory in the folder, with `wheels_digest`; `index`
+    :raises UsageError: a file that is named is missing, or says what cannot be installed on nodes
+    """
+    name = settings.requirements or next((name for name in CANDIDATES if (folder / name).is_file()), None)
+    if name is None:
+        return None
+    if not (folder / name).is_file():
+        raise UsageError(f"{folder} has no {name}", "`requirements` names a file in the folder.")
+    text = read(folder, name)
+    if not any(line and not line.startswith(("#", "-")) for line in map(str.strip, text.splitlines())):
+        return None
+    wheels = _wheels(folder, settings.wheels) if settings.wheels else {}
+    return {"requirements": text, "file": name, "index": settings.index, **wheels}
+
+
+def read(folder: pathlib.Path, name: str) -> str:
+    """Return requirements as one text in pip's format.
+
+    :raises UsageError: they cannot be written so
+    """
+    path = folder / name
+    if path.name == "uv.lock":
+        return _export(path)
+    if path.suffix != ".toml":
+        return "\n".join(_lines(path.resolve(), ())) + "\n"
+    try:
+        data = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from None
+    if path.name == "pyproject.toml":
+        return from_project(data, name)
+    return from_lock(data, name)
+
+
+def _lines(path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
+    """Return the lines of a requirements file, with those of the files that it includes in their place."""
+    if path in above:
+        return []
+    if not path.is_file():
+        raise UsageError(f"{above[-1] if above else path} includes {path.name}, which is not there")
+    lines = []
+    # A \ at the end joins lines (pip's documentation, "Requirements File Format").
+    for line in re.sub(r"\\\n\s*", "", path.read_text()).splitlines():
+        include = INCLUDE.match(line.strip())
+        if include and not re.match(r"\w+://", include["path"]) and line.strip().startswith(("-r", "--requirement")):
+            lines += _lines((path.parent / include["path"]).resolve(), (*above, path))
+        elif include:
+            raise UsageError(f"{path}: {line.strip()!r} cannot be used on nodes", "Make a lock: uv pip compile.")
+        elif LOCAL.search(line.strip()):
+            raise UsageError(
+                f"{path}: {line.strip()!r} is a package of this computer",
+                "Code in the folder is found without it; of other code make a wheel, and say `wheels`.",
+            )
+        else:
+            lines.append(line.rstrip())
+    return lines
+
+
+def _export(path: pathlib.Path) -> str:
+    """Return what uv makes of its lock: only uv knows which package is for which platform."""
+    uv = shutil.which("uv")
+    if uv is None:
+        raise UsageError(
+            f"{path} can only be read by uv, which this computer does not have",
+            "Install uv, or write requirements.txt and name it: --requirements requirements.txt",
+        )
+    command = [uv, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--quiet"]
+    done = subprocess.run(
+        command, cwd=path.parent, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise UsageError(f"uv cannot export {path}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def from_project(data: dict[str, Any], name: str) -> str:
+    """Return the dependencies of a pyproject.toml; the project itself runs from its folder.
+
+    :raises UsageError: they stand elsewhere
+    """
+    project = data.get("project", {})
+    if "dependencies" in project.get("dynamic", []):
+        raise UsageError(f"{name} leaves its dependencies to a build system", "Write them into requirements.txt.")
+    return "".join(f"{line}\n" for line in project.get("dependencies", []))
+
+
+def from_lock(data: dict[str, Any], name: str) -> str:
+    """Return a pylock.toml (PEP 751) in pip's older format: each package with its version, marker and hashes.
+
+    >>> from_lock({"lock-version": "1.0", "packages": [
+    ...     {"name": "rich", "version": "13.0", "marker": "os_name == 'posix'",
+    ...      "wheels": [{"hashes": {"sha256": "ab"}}], "sdist": {"hashes": {"sha256": "cd"}}}]}, "pylock.toml")
+    "rich==13.0 ; os_name == 'posix' --hash=sha256:ab --hash=sha256:cd\\n"
+
+    :raises UsageError: it is of another version, or a package has no version or hash
+    """
+    if not str(data.get("lock-version", "")).startswith("1."):
+        raise UsageError(f"{name}: expected lock-version 1.x, seen {data.get('lock-version')!r}")
+    lines = []
+    for package in data.get("packages", []):
+        archives = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
+        digests = [archive.get("hashes", {}).get("sha256") for archive in archives]
+        hashes = [f"--hash=sha256:{digest}" for digest in digests if digest]
+        if "version" not in package or not hashes:
+            raise UsageError(
+                f"{name}: {package.get('name')} has no version and SHA-256 in an index", "Make a wheel of it."
+            )
+        marker = f" ; {package['marker']}" if package.get("marker") else ""
+        lines.append(" ".join([f"{package['name']}=={package['version']}{marker}", *hashes]))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _wheels(folder: pathlib.Path, name: str) -> dict[str, str]:
+    path = folder / name
+    found = sorted(path.glob("*.whl")) if path.resolve().is_relative_to(folder.resolve()) else []
+    if not found:
+        raise UsageError(f"expected wheels in {path}, found none", "Fill it: pip download --dest DIRECTORY …")
+    digest = hashlib.sha256()
+    for wheel in found:
+        digest.update(wheel.name.encode() + hashlib.sha256(wheel.read_bytes()).digest())
+    return {"wheels": name, "wheels_digest": digest.hexdigest()}

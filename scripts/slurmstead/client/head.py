@@ -1,0 +1,64 @@
+"""Where the head node is: said on the command line, in stead.toml, in the environment or in a file of the user's."""
+
+import dataclasses
+import os
+import pathlib
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from slurmstead.client.names import refuse_unknown
+from slurmstead.errors import UsageError
+
+KEYS = ("head", "ssh_config", "directory")
+"""What each of the places may say; the environment says it as STEAD_HEAD and so on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """The head node as ssh knows it, `[user@]host`, and the directory for runs there, ~/slurmstead unless given."""
+
+    host: str
+    ssh_config: str | None = None
+    directory: str | None = None
+
+
+def user_file() -> pathlib.Path:
+    """Return the file in which a user says once what holds for all projects; it need not exist."""
+    config = os.environ.get("XDG_CONFIG_HOME") or pathlib.Path.home() / ".config"
+    return pathlib.Path(config) / "slurmstead" / "client.toml"
+
+
+def read_toml(path: pathlib.Path) -> dict[str, Any]:
+    """Return what a TOML file says; nothing if there is none.
+
+    :raises UsageError: it is not TOML
+    """
+    try:
+        return tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}", "https://toml.io shows how it is written.") from None
+
+
+def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
+    """Return the head node that is meant: `given` wins over `project`, that over the environment and the user's file.
+
+    :raises UsageError: nobody says which, or a file says something else
+    """
+    path = user_file()
+    own = read_toml(path)
+    refuse_unknown(own, KEYS, str(path))
+    environment = {key: os.environ.get(f"STEAD_{key.upper()}") or None for key in KEYS}
+    places: list[Mapping[str, Any]] = [given, project, environment, own]
+    found = {key: next((place[key] for place in places if place.get(key)), None) for key in KEYS}
+    if not found["head"]:
+        raise UsageError(
+            "which head node is meant is not said",
+            f'Write --head user@host, or once for all: head = "user@host" in {path}',
+        )
+    if found["head"].startswith("-"):
+        raise UsageError(f"{found['head']!r} is no host", "Write --head user@host.")
+    config = found["ssh_config"]
+    return Head(found["head"], config and str(pathlib.Path(config).expanduser().absolute()), found["directory"])

@@ -1,0 +1,93 @@
+"""What this computer remembers of submissions that were begun: a repeated command goes on with them."""
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+
+def directory() -> pathlib.Path:
+    """Return where submissions are remembered; it need not exist."""
+    state = os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local" / "state"
+    return pathlib.Path(state) / "slurmstead" / "client"
+
+
+@dataclasses.dataclass
+class Pending:
+    """A submission that may or may not have come through; `run` is empty until it has a name."""
+
+    path: pathlib.Path
+    run: str = ""
+    fingerprint: str = ""
+
+    def remember(self, run: str, fingerprint: str) -> None:
+        """Keep the id that the next attempt uses, before the first byte is sent."""
+        self.run, self.fingerprint = run, fingerprint
+        temporary = self.path.with_suffix(".new")
+        with open(temporary, "w") as file:
+            json.dump({"run": run, "fingerprint": fingerprint}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self.path)
+
+    def forget(self) -> None:
+        """Let the next attempt be a new submission."""
+        self.path.unlink(missing_ok=True)
+        self.run = ""
+
+
+@contextlib.contextmanager
+def claim(what: Any) -> Iterator[Pending]:
+    """Yield the submission of `what` that was interrupted, or a new one; two clients never get the same.
+
+    :param what: all that tells this submission from others, as JSON can hold it
+    """
+    digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
+    directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+    chosen, descriptor = _choose(digest)
+    try:
+        yield chosen
+    finally:
+        os.close(descriptor)
+
+
+def _choose(digest: str) -> tuple[Pending, int]:
+    """Return a submission that nobody works on, an interrupted one if there is, and the descriptor of its lock."""
+    first: tuple[Pending, int] | None = None
+    for slot in itertools.count():
+        path = directory() / f"{digest}.{slot}.json"
+        lock = path.with_suffix(".lock")
+        if first and not lock.exists():
+            break
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # Held until its holder ends, however that is.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            continue
+        found = _read(path)
+        if found.run:
+            if first:
+                os.close(first[1])
+            return found, descriptor
+        if first:
+            os.close(descriptor)
+        else:
+            first = (found, descriptor)
+    assert first is not None
+    return first
+
+
+def _read(path: pathlib.Path) -> Pending:
+    try:
+        found = json.loads(path.read_text())
+        return Pending(path, str(found["run"]), str(found["fingerprint"]))
+    except (FileNotFoundError, ValueError, KeyError):
+        return Pending(path)

@@ -1,0 +1,199 @@
+"""What Slurm starts on a node for a task of a run: a place of its own, its environment, the program, the result."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from types import FrameType
+from typing import Any
+
+from slurmstead.client.remote import commands, manifest, slurm, store, venv
+from slurmstead.client.remote.errors import Refusal
+from slurmstead.client.remote.usage import Meter, job_group
+
+LOOK_SECONDS = 1.0
+NOTE_SECONDS = 3600
+
+
+class Task:
+    """A task of a run on this node."""
+
+    def __init__(self, root: pathlib.Path, run: str, chunk: int, offset: int | None) -> None:
+        self.store = store.Store(root)
+        self.run = self.store.run(run)
+        self.chunk = chunk
+        self.request: Mapping[str, Any] = store.read_json(self.run / "request.json")
+        self.number = None if offset is None else offset + int(os.environ["SLURM_ARRAY_TASK_ID"])
+        self.job = os.environ["SLURM_JOB_ID"]
+        self.array_job = os.environ.get("SLURM_ARRAY_JOB_ID") or self.job
+        self.place = self.run if self.number is None else self.run / "tasks" / str(self.number)
+        self.log = self.place / "environment.log"
+        self.signal: int | None = None
+        self.environment: pathlib.Path | None = None
+        self.started = time.time()
+        self.meter = Meter(job_group(self.job))
+
+    def execute(self) -> int:
+        """Run the task and return its exit code; whatever happens, it leaves a result if the share can be written."""
+        if not self._claim():
+            return 0
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._note_signal)
+        # A requeued job finds what its first start left.
+        for name in ("work", "stdout", "stderr", "environment.log", "result.json", "manifest.json"):
+            path = self.place / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        self.place.mkdir(parents=True, exist_ok=True)
+        try:
+            self._copy_input()
+            ended = self._start()
+        except (OSError, Refusal, venv.BuildError) as error:
+            with contextlib.suppress(OSError), open(self.place / "stderr", "a", errors="surrogateescape") as file:
+                file.write(f"stead: {error}\n")
+            ended = {"state": "failed", "exit_code": 1, "reason": str(error).splitlines()[0]}
+        return self._finish(ended)
+
+    def _claim(self) -> bool:
+        """Make this run the job's; False if it is another's: a second job never runs the same tasks."""
+        mark = self.run / "started" / str(self.chunk)
+        try:
+            os.symlink(self.array_job, mark)
+        except FileExistsError:
+            if os.readlink(mark) != self.array_job:
+                print(f"stead: {self.run.name} is already job {os.readlink(mark)}; job {self.array_job} does nothing")
+                return False
+        return True
+
+    def _copy_input(self) -> None:
+        # cp, because it lets the server copy (NFS 4.2) or the file system share blocks.
+        done = subprocess.run(
+            ["cp", "-RP", "--preserve=mode,timestamps", "--", str(self.run / "input"), str(self.place / "work")],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode:
+            raise Refusal(f"cannot copy the input on {os.uname().nodename}: {done.stderr.strip()}")
+
+    def _start(self) -> dict[str, Any]:
+        variables = {**os.environ, **(self.request.get("env") or {})}
+        wanted = self.request.get("environment")
+        python = "python3"
+        if wanted or str(self.request["entry"]).endswith(".py"):
+            python = venv.find_python(self.request.get("python")).path
+        if wanted:
+            self.environment = self._ensure_environment(wanted, variables)
+            python = str(self.environment / "bin" / "python")
+            variables["VIRTUAL_ENV"] = str(self.environment)
+            variables["PATH"] = f"{self.environment / 'bin'}:{variables['PATH']}"
+        variables.update(self._own_variables())
+        command = self.command(python)
+        with open(self.place / "stdout", "wb") as stdout, open(self.place / "stderr", "wb") as stderr:
+            if self.signal:
+                return {"state": "cancelled", "exit_code": 128 + self.signal, "signal": self.signal}
+            process = subprocess.Popen(
+                command, cwd=self.place / "work", stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=variables
+            )
+            return self._wait(process)
+
+    def command(self, python: str) -> list[str]:
+        """Return the command line of the program, in which `python` runs what ends in .py."""
+        entry = os.path.join(".", self.request["entry"])
+        items = self.request.get("items")
+        own = items[self.number] if items and self.number is not None else []
+        program = [python, entry] if entry.endswith(".py") else [entry]
+        return [*program, *self.request.get("args", []), *own]
+
+    def _own_variables(self) -> dict[str, str]:
+        own = {"STEAD_RUN": self.run.name, "STEAD_DIRECTORY": str(self.place), "PYTHONUNBUFFERED": "1"}
+        if self.number is not None:
+            # Where the array is in several jobs, Slurm's number is not the task's.
+            own.update({"STEAD_TASK": str(self.number), "SLURM_ARRAY_TASK_ID": str(self.number)})
+        return own
+
+    def _ensure_environment(self, wanted: Mapping[str, Any], variables: Mapping[str, str]) -> pathlib.Path:
+        python = venv.find_python(self.request.get("python"))
+        if wanted.get("wheels"):
+            wanted = {**wanted, "wheels": str(self.run / "input" / wanted["wheels"])}
+        try:
+            return venv.ensure(self.store.environments, wanted, python, self.log, variables, self.run)
+        except venv.BuildError as error:
+            raise venv.BuildError(f"the environment could not be built: {error}") from None
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> dict[str, Any]:
+        noted = time.monotonic()
+        pause = 0.01
+        while True:
+            # Popen.wait would not say what the program used.
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                code = process.returncode = os.waitstatus_to_exitcode(status)
+                break
+            time.sleep(pause)
+            pause = min(2 * pause, LOOK_SECONDS)
+            self.meter.look()
+            if self.environment and time.monotonic() - noted > NOTE_SECONDS:
+                noted = time.monotonic()
+                venv.note_use(self.environment)
+        if code >= 0:
+            ended: dict[str, Any] = {"state": "completed" if code == 0 else "failed", "exit_code": code}
+        else:
+            name = signal.Signals(-code).name
+            ended = {"state": "failed", "exit_code": 128 - code, "signal": -code, "reason": f"ended by {name}"}
+        if self.meter.out_of_memory() and code:
+            ended.update(state="out of memory", reason=f"needed more memory than it asked for: {self._memory()}")
+        elif self.signal and code:
+            ended.update(self._why_ended())
+        return {**ended, **self.meter.result(usage)}
+
+    def _memory(self) -> str:
+        return str(self.request.get("mem") or "the default (ask with --mem)")
+
+    def _why_ended(self) -> dict[str, Any]:
+        """Return how Slurm calls the end that it has signalled."""
+        with contextlib.suppress(Refusal):
+            job = slurm.parse_job(commands.run(["scontrol", "show", "job", "-o", self.job], seconds=4))
+            state = slurm.end_of_signalled(job)
+            return {"state": state, "reason": f"the limit was {job['TimeLimit']}" if state == "timeout" else ""}
+        return {"state": "cancelled", "reason": "Slurm ended it"}
+
+    def _finish(self, ended: Mapping[str, Any]) -> int:
+        result = {
+            "run": self.run.name,
+            "task": self.number,
+            "job": self.job if self.number is None else f"{self.array_job}_{os.environ['SLURM_ARRAY_TASK_ID']}",
+            **ended,
+            "node": os.environ.get("SLURMD_NODENAME") or os.uname().nodename,
+            "nodes": os.environ.get("SLURM_JOB_NODELIST", ""),
+            "start": self.started,
+            "end": time.time(),
+            "environment": self.environment.name if self.environment else None,
+            "command": self.command("python3"),
+            "again": f"stead rerun {self.run.name}",
+            "restarts": int(os.environ.get("SLURM_RESTART_COUNT") or 0),
+        }
+        store.write_json(self.place / "result.json", result)
+        store.write_json(self.place / "manifest.json", manifest.make(self.place, self.run / "input"))
+        # The last word: whoever sees it finds everything else.
+        store.write_json(self.run / "done" / str(self.number or 0), result)
+        return int(ended["exit_code"])
+
+    def _note_signal(self, number: int, _frame: FrameType | None) -> None:
+        # Slurm signals all processes of a job, so the program has got it too.
+        self.signal = self.signal or number
+
+
+def main(arguments: list[str]) -> int:
+    """Run a task: ROOT RUN CHUNK OFFSET, where - is the offset of what is no array."""
+    root, run, chunk, offset = arguments
+    return Task(pathlib.Path(root), run, int(chunk), None if offset == "-" else int(offset)).execute()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

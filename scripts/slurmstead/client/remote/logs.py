@@ -1,0 +1,80 @@
+"""Output of tasks, also while it is written."""
+
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+from slurmstead.client.remote import states, store
+from slurmstead.client.remote.errors import WrongRequest
+from slurmstead.client.remote.store import Store
+
+LOOK_SECONDS = 0.5
+ASK_SECONDS = 5
+BLOCK = 1 << 16
+
+
+def file_of(place: Store, request: Mapping[str, Any]) -> tuple[str, int, pathlib.Path]:
+    """Return the run, the task and the file that are meant.
+
+    :raises WrongRequest: an array's task is not named, or there is no such task
+    """
+    run = states.find(place, request["job"])
+    spec = (store.read_json(place.run(run) / "request.json") or {}).get("tasks")
+    task = request.get("task")
+    if task is None and "_" in request["job"] and request["job"].rpartition("_")[2].isdigit() and spec:
+        task = int(request["job"].rpartition("_")[2])
+    if spec and task is None:
+        raise WrongRequest(f"{run} is an array ({spec})", f"Name a task: stead logs {run} --task 0")
+    directory = place.run(run) / "tasks" / str(task) if spec else place.run(run)
+    return run, task or 0, directory / ("stderr" if request.get("stderr") else "stdout")
+
+
+def copy(place: Store, request: Mapping[str, Any], out: BinaryIO) -> None:
+    """Write a file to `out` from an offset on; with `follow`, until the task has ended."""
+    run, task, path = file_of(place, request)
+    follow = bool(request.get("follow"))
+    ended = _once_in(ASK_SECONDS, lambda: _ended(place, run, task))
+    position = int(request.get("offset") or 0)
+    while True:
+        over = not follow or ended()
+        position = _copy_from(path, position, out)
+        if over:
+            return
+        time.sleep(LOOK_SECONDS)
+
+
+def _copy_from(path: pathlib.Path, position: int, out: BinaryIO) -> int:
+    try:
+        with open(path, "rb") as file:
+            file.seek(position)
+            while block := file.read(BLOCK):
+                out.write(block)
+                position += len(block)
+    except FileNotFoundError:
+        return position
+    out.flush()
+    return position
+
+
+def _ended(place: Store, run: str, task: int) -> bool:
+    if (place.run(run) / "done" / str(task)).exists():
+        return True
+    states_of = {entry["task"]: entry["state"] for entry in states.look(place, [run])[0]["tasks"]}
+    if task not in states_of:
+        raise WrongRequest(f"{run} has no task {task}")
+    return states_of[task] not in ("pending", "running")
+
+
+def _once_in(seconds: float, function: Callable[[], bool]) -> Callable[[], bool]:
+    """Return a function that asks again only when its answer is old."""
+    last = -seconds
+    answer = False
+
+    def ask() -> bool:
+        nonlocal last, answer
+        if time.monotonic() - last >= seconds:
+            last, answer = time.monotonic(), function()
+        return answer
+
+    return ask

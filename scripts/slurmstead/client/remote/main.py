@@ -1,0 +1,122 @@
+"""The other end of the client's connection: one request from standard input, one answer on standard output."""
+
+import errno
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+from slurmstead.client.remote import commands, logs, manifest, states, store, submission
+from slurmstead.client.remote.errors import Refusal
+from slurmstead.client.remote.store import Store
+
+Request = Mapping[str, Any]
+
+
+def _jobs(place: Store, request: Request) -> dict[str, Any]:
+    names = [states.find(place, name) for name in request["jobs"]] if request.get("jobs") else states.every(place)
+    if request.get("latest"):
+        names = names[-int(request["latest"]) :]
+    return {"jobs": states.look(place, names)}
+
+
+def _cancel(place: Store, request: Request) -> dict[str, Any]:
+    names = [states.find(place, name) for name in request["jobs"]]
+    commands.ping()
+    cancelled = []
+    for name, summary in zip(names, states.look(place, names), strict=True):
+        if summary["state"] in ("pending", "running"):
+            store.write(place.run(name) / "cancelled", b"")
+            commands.run(["scancel", *summary["jobs"]])
+            cancelled.append(name)
+    return {"runs": names, "cancelled": cancelled}
+
+
+def _results(place: Store, request: Request) -> dict[str, Any]:
+    """Return what the tasks of a run that have ended left; paths are relative to the run's directory."""
+    run = states.find(place, request["job"])
+    directory = place.run(run)
+    summary = states.look(place, [run])[0]
+    files = []
+    for task in summary["tasks"]:
+        if task["state"] in ("pending", "running"):
+            continue
+        below = f"tasks/{task['task']}" if summary["array"] else ""
+        entries = store.read_json(directory / below / "manifest.json")
+        if entries is None and (directory / below).is_dir():
+            # The node failed before it could write one.
+            entries = manifest.make(directory / below, directory / "input")
+        files += [{**entry, "path": os.path.join(below, entry["path"])} for entry in entries or []]
+    return {"run": run, "directory": str(directory), "summary": summary, "files": files}
+
+
+def _tail(place: Store, request: Request) -> dict[str, Any]:
+    """Return the end of a task's standard error, or of what Slurm said if there is none."""
+    run = states.find(place, request["job"])
+    _, _, path = logs.file_of(place, {"job": run, "task": request.get("task"), "stderr": True})
+    candidates = [path, *sorted((place.run(run) / "log").glob("*.out"), key=lambda file: file.stat().st_mtime)[-1:]]
+    for candidate in candidates:
+        if candidate.is_file() and (text := candidate.read_bytes()[-16384:].decode(errors="replace").strip()):
+            return {"text": "\n".join(text.splitlines()[-int(request.get("lines") or 20) :])}
+    return {"text": ""}
+
+
+def _rerun(place: Store, request: Request, program: bytes) -> dict[str, Any]:
+    source = states.find(place, request["job"])
+    before = store.read_json(place.run(source) / "request.json")
+    order = {**before, "id": request["id"], "after": [], "again_of": source}
+    begun = submission.begin(place, order)
+    if not begun["jobs"]:
+        submission.copy_input(place, {"id": request["id"], "source": source})
+        begun.update(submission.submit(place, order, program))
+    return {**begun, "id": request["id"], "source": source}
+
+
+def answer(place: Store, request: Request, program: bytes) -> dict[str, Any]:
+    """Return the answer to a request other than `log`, whose answer is a stream."""
+    actions: dict[str, Callable[[Store, Request], dict[str, Any]]] = {
+        "begin": submission.begin,
+        "submit": lambda place, request: submission.submit(place, request, program),
+        "discard": submission.discard,
+        "rerun": lambda place, request: _rerun(place, request, program),
+        "jobs": _jobs,
+        "cancel": _cancel,
+        "results": _results,
+        "tail": _tail,
+    }
+    return actions[request["action"]](place, request)
+
+
+def serve(request: Request, program: bytes, out: BinaryIO) -> int:
+    """Answer a request on `out`: a line of JSON, or for `log` the bytes themselves and refusals on standard error."""
+    said: dict[str, Any]
+    try:
+        place = store.open_store(request.get("directory"))
+        if request["action"] == "log":
+            logs.copy(place, request, out)
+            return 0
+        said = answer(place, request, program)
+    except BrokenPipeError:
+        return 1
+    except Refusal as refusal:
+        said = {"error": {"kind": refusal.kind, "text": str(refusal), "hint": refusal.hint}}
+    except OSError as error:
+        said = {"error": _os_error(error)}
+    except Exception:
+        said = {"error": {"kind": "task", "text": traceback.format_exc(), "hint": ""}}
+    stream = sys.stderr.buffer if request["action"] == "log" else out
+    stream.write(json.dumps(said).encode() + b"\n")
+    stream.flush()
+    return 1 if "error" in said else 0
+
+
+def _os_error(error: OSError) -> dict[str, str]:
+    where = f": {error.filename}" if error.filename else ""
+    host = os.uname().nodename
+    if error.errno in store.FULL:
+        text = f"the disk is full on {host} ({store.FULL[error.errno]}){where}"
+        return {"kind": "task", "text": text, "hint": "Nothing was submitted. Make room there, then call again."}
+    hint = "Is the share mounted there?" if error.errno in (errno.ESTALE, errno.EIO) else ""
+    return {"kind": "task", "text": f"{error.strerror} on {host}{where}", "hint": hint}

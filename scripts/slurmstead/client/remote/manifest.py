@@ -1,0 +1,70 @@
+"""The manifest of a task: what it left, with sizes and checksums, so that a copy of it can be verified."""
+
+import hashlib
+import os
+import pathlib
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+KEPT = ("stdout", "stderr", "result.json", "environment.log")
+"""What belongs to the results besides the files in work/."""
+
+
+def checksum(path: pathlib.Path | str) -> str:
+    """Return the SHA-256 of a file's content."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def walk(directory: str) -> Iterator[str]:
+    """Yield the files and links below a directory by their paths relative to it; links are not followed."""
+    waiting = [""]
+    while waiting:
+        below = waiting.pop()
+        with os.scandir(os.path.join(directory, below)) as entries:
+            for entry in entries:
+                path = os.path.join(below, entry.name)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                else:
+                    yield path
+
+
+def entry(place: pathlib.Path, path: str) -> dict[str, Any] | None:
+    """Return a file's entry, or None for what cannot be copied: a socket, a pipe, a device."""
+    full = os.path.join(place, path)
+    seen = os.lstat(full)
+    if stat.S_ISLNK(seen.st_mode):
+        return {"path": path, "link": os.readlink(full)}
+    if stat.S_ISREG(seen.st_mode):
+        return {"path": path, "size": seen.st_size, "sha256": checksum(full)}
+    return None
+
+
+def make(place: pathlib.Path, given: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the entries of what a task left: its output, and each file in work/ that is not as it was in `given`.
+
+    A file is as it was if it has the same size and time of change, to the nanosecond, or is the same link.
+    """
+    found = [name for name in KEPT if (place / name).is_file()]
+    for path in sorted(walk(str(place / "work"))) if (place / "work").is_dir() else []:
+        if not _same(os.path.join(place, "work", path), os.path.join(given, path)):
+            found.append(os.path.join("work", path))
+    return [made for path in found if (made := entry(place, path))]
+
+
+def _same(one: str, other: str) -> bool:
+    try:
+        left, right = os.lstat(one), os.lstat(other)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if stat.S_ISLNK(left.st_mode) and stat.S_ISLNK(right.st_mode):
+        return os.readlink(one) == os.readlink(other)
+    return stat.S_IFMT(left.st_mode) == stat.S_IFMT(right.st_mode) and (left.st_size, left.st_mtime_ns) == (
+        right.st_size,
+        right.st_mtime_ns,
+    )

@@ -1,0 +1,205 @@
+"""Submitting a run, so that it becomes a job once, however often and wherever the request is cut off.
+
+begin → the client copies the folder into input/ → submit. All three can be repeated at any point.
+"""
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import shutil
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from slurmstead.client.remote import arrays, commands, manifest, slurm, store, sweep
+from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
+from slurmstead.client.remote.ledger import Ledger
+from slurmstead.client.remote.store import Store
+
+FLIGHT_SECONDS = 20
+"""Within which a call of sbatch whose caller was killed has reached slurmctld or never will (MessageTimeout is 10)."""
+
+REMEMBERED = 3
+"""Runs of a folder that the next one is compared with."""
+
+SCRIPT = "#!/bin/sh\nexec python3 -I -X utf8 {program} {root} {run} {chunk} {offset}\n"
+
+
+def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the directory of a run, unless it is submitted already.
+
+    :returns: `jobs` of Slurm if it is, otherwise where the `input` is to be copied, and `like`, directories that hold
+        most of it
+    """
+    commands.ping()
+    place.make()
+    run = place.run(request["id"])
+    with place.lock():
+        ledger = Ledger(run)
+        if ledger.complete:
+            return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
+        if ledger.parts:
+            ledger.find(commands.queue(), run.name)
+        if ledger.jobs:
+            # Some of its jobs exist: the input must not change any more.
+            _complete(place, run, ledger, store.read_json(run / "request.json"))
+            return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
+        run.mkdir(mode=0o700, exist_ok=True)
+        (run / "input").mkdir(exist_ok=True)
+    before = store.read_json(place.projects / request["project"]) or []
+    like = [str(place.run(name) / "input") for name in before if (place.run(name) / "input").is_dir()]
+    return {"jobs": [], "directory": str(run), "input": str(run / "input"), "like": like}
+
+
+def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str, Any]:
+    """Submit a run whose input is complete, and return its `jobs`; a run that is submitted stays as it is.
+
+    :raises WrongRequest: Slurm cannot do what is asked for; nothing of the run is left
+    :raises NoAnswer: slurmctld did not answer; the same request may be repeated
+    """
+    run = place.run(request["id"])
+    with place.lock():
+        ledger = Ledger(run)
+        if not ledger.complete:
+            if not ledger.jobs:
+                _prepare(place, run, ledger, request, program)
+            _complete(place, run, ledger, request)
+        return {"jobs": list(ledger.jobs.values())}
+
+
+def discard(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Remove what was copied of a run that is no job; `discarded` says whether there was nothing to keep."""
+    run = place.run(request["id"])
+    with place.lock():
+        if Ledger(run).parts:
+            return {"discarded": False}
+        shutil.rmtree(run, ignore_errors=True)
+        return {"discarded": True}
+
+
+def copy_input(place: Store, request: Mapping[str, Any]) -> None:
+    """Make the input of a run the same as that of another; both are one on the disk."""
+    source, target = place.run(request["source"]) / "input", place.run(request["id"]) / "input"
+    shutil.rmtree(target)
+    shutil.copytree(source, target, symlinks=True, copy_function=os.link)
+
+
+def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any], program: bytes) -> None:
+    """Write all that the jobs need; afterwards the disk may be full."""
+    _check_input(run / "input", request.get("files"))
+    for name in ("log", "done", "started"):
+        (run / name).mkdir(exist_ok=True)
+    name = f"{hashlib.sha256(program).hexdigest()[:16]}.pyz"
+    if not (place.library / name).exists():
+        store.write(place.library / name, program)
+    kept = {key: value for key, value in request.items() if key != "files"}
+    store.write_json(run / "request.json", {**kept, "program": name, "submitted": time.time()})
+    parts: list[arrays.Chunk | None] = [None]
+    if request.get("tasks"):
+        size = int(slurm.parse_config(commands.run(["scontrol", "show", "config"])).get("MaxArraySize", "1001"))
+        parts = list(arrays.chunks(arrays.parse(request["tasks"])[0], size))
+    ledger.open(parts)
+
+
+def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | None) -> None:
+    """Make sure that a copy is complete; what an earlier, interrupted one left besides is removed."""
+    if files is None:
+        return
+    expected = dict(files)
+    seen = set(manifest.walk(str(directory)))
+    for path in seen - set(expected):
+        os.unlink(os.path.join(directory, path))
+    wrong = [path for path in expected if path not in seen]
+    wrong += [
+        path
+        for path, size in expected.items()
+        if path in seen and size is not None and os.lstat(os.path.join(directory, path)).st_size != size
+    ]
+    if wrong:
+        raise Refusal(
+            f"{len(wrong)} of {len(expected)} files did not arrive as they were listed, the first is {wrong[0]!r}",
+            "Was the folder changed while it was copied? Submit it again.",
+        )
+
+
+def _complete(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
+    """Submit what is no job yet; what comes after that must not fail, because then the run is submitted."""
+    try:
+        _submit_chunks(place, run, ledger, request)
+    except WrongRequest:
+        _withdraw(run, ledger)
+        raise
+    with contextlib.suppress(OSError):
+        latest = [run.name, *(store.read_json(place.projects / request["project"]) or [])]
+        store.write_json(place.projects / request["project"], list(dict.fromkeys(latest))[:REMEMBERED])
+        sweep.sweep(place)
+
+
+def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
+    dependencies = _dependencies(place, request.get("after") or [])
+    if ledger.tried:
+        _find_lost(run, ledger)
+    for chunk, part in enumerate(ledger.parts):
+        if chunk in ledger.jobs:
+            continue
+        program = place.library / (store.read_json(run / "request.json") or {})["program"]
+        script = SCRIPT.format(
+            program=quoted(program),
+            root=quoted(place.root),
+            run=quoted(run.name),
+            chunk=chunk,
+            offset=part.offset if part else "-",
+        )
+        ledger.trying(chunk)
+        said = commands.run(
+            slurm.sbatch(request, run.name, chunk, part, dependencies),
+            stdin=script,
+            seconds=commands.SUBMIT_SECONDS,
+            directory=str(run),
+        )
+        job = slurm.job_number(said)
+        if job is None:
+            raise NoAnswer(f"expected a job number of sbatch, seen {said!r}", "Submit it again.")
+        ledger.submitted(chunk, job)
+
+
+def _find_lost(run: pathlib.Path, ledger: Ledger) -> None:
+    """Look for jobs of calls of sbatch whose answer nobody got, as long as they can still arrive."""
+    deadline = max(ledger.tried.values()) + FLIGHT_SECONDS
+    while True:
+        ledger.find(commands.queue(), run.name)
+        if all(chunk in ledger.jobs for chunk in ledger.tried) or time.time() > deadline:
+            return
+        time.sleep(1)
+
+
+def _withdraw(run: pathlib.Path, ledger: Ledger) -> None:
+    """Leave nothing of a run that Slurm refused, in whole or in part."""
+    if ledger.jobs:
+        with contextlib.suppress(Refusal):
+            commands.run(["scancel", *ledger.jobs.values()])
+    shutil.rmtree(run, ignore_errors=True)
+
+
+def _dependencies(place: Store, after: list[str]) -> list[str]:
+    """Return the jobs of Slurm that must end well first; those of runs that already did are left out.
+
+    Slurm 22.05 starts a job at once that is to follow one that it does not know: that must not reach it.
+    """
+    from slurmstead.client.remote import states
+
+    jobs: list[str] = []
+    for name in after:
+        run = states.find(place, name)
+        state = states.look(place, [run])[0]
+        if state["state"] not in ("pending", "running", "completed"):
+            raise WrongRequest(f"{name} is {state['state']}, so nothing can follow its success", "Run it again first.")
+        if state["state"] != "completed":
+            jobs += state["jobs"]
+    return jobs
+
+
+def quoted(word: object) -> str:
+    """Return a word as sh reads it."""
+    return "'" + str(word).replace("'", "'\\''") + "'"

@@ -1,0 +1,42 @@
+"""Removing what nobody needs any more; a part of each submission."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import time
+
+from slurmstead.client.remote import store
+from slurmstead.client.remote.errors import NoAnswer
+from slurmstead.client.remote.store import Store
+
+UNUSED_DAYS = 30
+"""After which an environment that no job has used is removed."""
+ABANDONED_DAYS = 7
+"""After which a copy that never became a job is removed."""
+
+DAY = 86400
+
+
+def sweep(place: Store) -> None:
+    """Remove old environments and abandoned copies; what cannot be removed now is left to the next time."""
+    with contextlib.suppress(OSError):
+        now = time.time()
+        for run in place.runs.iterdir():
+            if not (run / "ledger.json").exists() and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
+                shutil.rmtree(run, ignore_errors=True)
+        for link in place.environments.iterdir():
+            if link.is_symlink():
+                _sweep_environment(link, now - UNUSED_DAYS * DAY)
+
+
+def _sweep_environment(link: pathlib.Path, before: float) -> None:
+    used = link / "used"
+    if used.exists() and used.stat().st_mtime >= before:
+        return
+    # Whoever wants to use it takes this lock, too, and looks whether it is still there.
+    with contextlib.suppress(NoAnswer), store.locked(link.with_name(f"{link.name}.lock"), 0):
+        if not used.exists() or used.stat().st_mtime < before:
+            target = link.parent / os.readlink(link)
+            link.unlink()
+            shutil.rmtree(target, ignore_errors=True)

@@ -1,0 +1,158 @@
+"""Virtual environments on the share: built once on a node of their kind, then there as a whole, or not at all.
+
+KEY is a link to the directory that holds the environment; it is made when that is complete. A builder that was killed
+leaves a directory that no link names: the next one, who has the lock, removes it.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from slurmstead.client.remote import store
+
+BUILD_SECONDS = 2 * 3600
+"""How long a job waits for another that builds the same environment."""
+
+
+class BuildError(Exception):
+    """An environment could not be built; the text says why."""
+
+
+class BuildKilledError(BuildError):
+    """The build was ended from outside: it says nothing of the next one."""
+
+
+class Python(NamedTuple):
+    """A Python on this node: where it is, its version (major.minor) and the platform that wheels are chosen by."""
+
+    path: str
+    version: str
+    platform: str
+
+
+def find_python(wanted: str | None) -> Python:
+    """Return the node's python3, or the one of a version such as 3.11.
+
+    :raises BuildError: the node has none
+    """
+    name = f"python{wanted}" if wanted else "python3"
+    path = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
+    if path is None:
+        raise BuildError(f"expected {name} on {os.uname().nodename}, found none. Name a version that all nodes have.")
+    version = subprocess.run(
+        [path, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    return Python(path, version, sysconfig.get_platform())
+
+
+def key(wanted: Mapping[str, Any], python: Python) -> str:
+    """Return the name of an environment: it changes with everything that decides what is in it.
+
+    >>> key({"requirements": "rich==13"}, Python("/usr/bin/python3", "3.11", "linux-x86_64"))
+    'py3.11-linux-x86_64-641c9099e47a7e04'
+    """
+    content = {name: wanted.get(name) for name in ("requirements", "wheels_digest", "index")}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return f"py{python.version}-{python.platform}-{digest[:16]}"
+
+
+def install_command(environment: pathlib.Path, wanted: Mapping[str, Any], requirements: pathlib.Path) -> list[str]:
+    """Return the command line of pip; hashes in the requirements switch its verification on by themselves."""
+    command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    if wanted.get("wheels"):
+        command.append(f"--find-links={wanted['wheels']}")
+        if not wanted.get("index"):
+            command.append("--no-index")
+    if wanted.get("index"):
+        command.append(f"--index-url={wanted['index']}")
+    return [*command, f"--requirement={requirements}"]
+
+
+def ensure(
+    directory: pathlib.Path,
+    wanted: Mapping[str, Any],
+    python: Python,
+    log: pathlib.Path,
+    variables: Mapping[str, str],
+    run: pathlib.Path,
+) -> pathlib.Path:
+    """Return a complete environment; it is built if there is none, and its use is noted.
+
+    :param directory: where environments stand
+    :param log: where the words of venv and pip go
+    :param run: where it is kept for the other tasks of a run that the build failed
+    :raises BuildError: it cannot be built
+    """
+    link = directory / key(wanted, python)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with store.locked(directory / f"{link.name}.lock", BUILD_SECONDS):
+        if not (link / "used").exists():
+            failure = run / f"environment-failed-{link.name}"
+            if failure.exists():
+                raise BuildError(failure.read_text(errors="replace"))
+            try:
+                _build(link, wanted, python, log, variables)
+            except BuildError as error:
+                if not isinstance(error, BuildKilledError):
+                    store.write(failure, str(error).encode(errors="replace"))
+                raise
+        note_use(link)
+        return directory / os.readlink(link)
+
+
+def note_use(environment: pathlib.Path) -> None:
+    """Keep an environment from being removed as unused."""
+    with contextlib.suppress(OSError):
+        os.utime(environment / "used")
+
+
+def _build(
+    link: pathlib.Path, wanted: Mapping[str, Any], python: Python, log: pathlib.Path, variables: Mapping[str, str]
+) -> None:
+    for left in link.parent.glob(f"{link.name}.build-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    # Scripts in a virtual environment name its path, so it is built where it stays.
+    target = link.with_name(f"{link.name}.build-{secrets.token_hex(4)}")
+    try:
+        _run([python.path, "-m", "venv", str(target)], log, variables, _advice(python))
+        requirements = target / "requirements.txt"
+        requirements.write_text(wanted["requirements"])
+        _run(install_command(target, wanted, requirements), log, variables, "")
+        (target / "used").touch()
+        os.sync()
+        temporary = target.with_suffix(".link")
+        temporary.symlink_to(target.name)
+        os.replace(temporary, link)
+    except BaseException:
+        shutil.rmtree(target, ignore_errors=True)
+        raise
+
+
+def _advice(python: Python) -> str:
+    return f" On Debian the node needs the package python{python.version}-venv (python3-venv)."
+
+
+def _run(command: list[str], log: pathlib.Path, variables: Mapping[str, str], advice: str) -> None:
+    with open(log, "ab") as file:
+        file.write(f"$ {' '.join(command)}\n".encode())
+        file.flush()
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=dict(variables), check=False
+        )
+    if done.returncode < 0:
+        raise BuildKilledError(f"`{' '.join(command[1:5])} …` was ended by signal {-done.returncode}")
+    if done.returncode:
+        lines = log.read_text(errors="replace").strip().splitlines()
+        first = f"`{' '.join(command[1:5])} …` ended with {done.returncode}.{advice}"
+        raise BuildError("\n".join([first, *lines[-15:]]))

@@ -1,0 +1,156 @@
+"""Results on this computer: each file fetched once, and only believed when its checksum is right."""
+
+import json
+import os
+import pathlib
+import shutil
+from typing import Any
+
+from slurmstead.client import transfer
+from slurmstead.client.connection import Connection
+from slurmstead.client.records import Result, State
+from slurmstead.client.remote.manifest import checksum
+from slurmstead.client.submitting import Observer
+from slurmstead.errors import CheckFailed, TaskError, UsageError
+
+RECORD = ".stead.json"
+"""In the directory of a run: which of its files were verified, by path, and whether it is complete."""
+
+ATTEMPTS = 3
+"""How often a file is copied that is not what it should be."""
+
+
+class Fetched:
+    """What was fetched of a run; `new` counts the files that were copied now."""
+
+    def __init__(self, directory: pathlib.Path, state: State, files: list[str]) -> None:
+        self.directory = directory
+        self.state = state
+        self.files = files
+        self.new = 0
+        self.bytes = 0
+
+
+def is_complete(directory: pathlib.Path) -> bool:
+    """Whether all of a run that has ended was fetched."""
+    return bool(_read_record(directory).get("complete"))
+
+
+def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observer) -> Fetched:
+    """Fetch what the ended tasks of a run left to a directory of its name; what is there and verified is not copied.
+
+    :raises UnreachableError: the connection was cut; the same call carries on
+    :raises CheckFailed: a file is not what the node wrote
+    """
+    answer = connection.ask("results", job=job)
+    directory = into / answer["run"]
+    state = State.read(answer["summary"])
+    fetched = Fetched(directory, state, [entry["path"] for entry in answer["files"]])
+    directory.mkdir(parents=True, exist_ok=True)
+    record = _read_record(directory)
+    verified: dict[str, Any] = record.get("files", {})
+    missing = [entry for entry in answer["files"] if not _have(directory, _checked(entry), verified)]
+    size = sum(entry.get("size", 0) for entry in missing)
+    room = shutil.disk_usage(directory).free
+    if size > room:
+        raise TaskError(f"{directory} has room for {room} bytes of {size}", "Make room, or fetch elsewhere: --to")
+    for _ in range(ATTEMPTS):
+        if not missing:
+            break
+        observer.began(f"fetching {answer['run']}", sum(entry.get("size", 0) for entry in missing))
+        try:
+            paths = [entry["path"] for entry in missing]
+            transfer.pull(connection, answer["directory"], paths, directory, observer.copied)
+        finally:
+            # What did arrive counts, also when the rest did not.
+            still = [entry for entry in missing if not _verify(directory, entry, verified)]
+            _write_record(directory, {"files": verified})
+        fetched.new += len(missing) - len(still)
+        fetched.bytes += sum(entry.get("size", 0) for entry in missing) - sum(entry.get("size", 0) for entry in still)
+        missing = still
+    if missing:
+        raise CheckFailed(
+            f"{missing[0]['path']!r} of {answer['run']} is not what the node wrote, nor are {len(missing) - 1} others",
+            "Did something change them on the share after the job? `stead rerun` makes them again.",
+        )
+    _write_record(directory, {"files": verified, "complete": state.ended})
+    return fetched
+
+
+def read(fetched: Fetched) -> list[Result]:
+    """Return what was fetched by task, in their order."""
+    found = []
+    for task in fetched.state.tasks:
+        below = f"tasks/{task.task}/" if fetched.state.array else ""
+        place = fetched.directory / below
+        result = _read_json(place / "result.json")
+        files = [path for path in fetched.files if path.startswith(f"{below}work/")]
+        found.append(
+            Result(
+                task=task.task,
+                state=task.state,
+                exit_code=task.exit_code,
+                node=task.node,
+                seconds=(result.get("end") or 0) - (result.get("start") or 0),
+                cpu_seconds=result.get("cpu_seconds") or 0.0,
+                memory_bytes=result.get("memory_bytes") or 0,
+                directory=place,
+                files=tuple(fetched.directory / path for path in files),
+            )
+        )
+    return found
+
+
+def _checked(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry whose path stays in the directory."""
+    path = entry["path"]
+    if os.path.isabs(path) or os.path.normpath(path) != path or path.split(os.sep)[0] == os.pardir:
+        raise UsageError(f"the cluster names a file outside of the run: {path!r}", "Nothing was fetched.")
+    return entry
+
+
+def _have(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, Any]) -> bool:
+    """Whether a file was fetched before, whatever its owner did with it since, or happens to be there."""
+    full = directory / entry["path"]
+    if not os.path.lexists(full):
+        return False
+    return verified.get(entry["path"]) == _proof(entry) or _verify(directory, entry, verified)
+
+
+def _verify(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, Any]) -> bool:
+    full = directory / entry["path"]
+    try:
+        if "link" in entry:
+            good = bool(os.readlink(full) == entry["link"])
+        else:
+            good = not full.is_symlink() and full.stat().st_size == entry["size"] and checksum(full) == entry["sha256"]
+    except OSError:
+        return False
+    if good:
+        verified[entry["path"]] = _proof(entry)
+    elif not full.is_dir():
+        # rsync would take the same size and time for the same file.
+        full.unlink(missing_ok=True)
+    return good
+
+
+def _proof(entry: dict[str, Any]) -> str:
+    return str(entry.get("sha256") or f"link {entry['link']}")
+
+
+def _read_json(path: pathlib.Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _read_record(directory: pathlib.Path) -> dict[str, Any]:
+    return _read_json(directory / RECORD)
+
+
+def _write_record(directory: pathlib.Path, record: dict[str, Any]) -> None:
+    temporary = directory / f"{RECORD}.new"
+    temporary.write_text(json.dumps(record))
+    temporary.replace(directory / RECORD)

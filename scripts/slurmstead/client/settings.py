@@ -1,0 +1,126 @@
+"""What is asked of the cluster for a run: from options and stead.toml."""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any, Self
+
+from slurmstead.client import head, names
+from slurmstead.client.remote import arrays
+from slurmstead.client.remote.errors import WrongRequest
+from slurmstead.errors import UsageError
+
+FILE = "stead.toml"
+
+MEMORY = re.compile(r"\d+[KMGT]?")
+TIME = re.compile(r"\d+|\d+:\d\d(:\d\d)?|\d+-\d+(:\d\d){0,2}")
+NODES = re.compile(r"\d+(-\d+)?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a run is; each field but `env` is an option of `stead submit`, and all may stand in stead.toml.
+
+    `mem` is a number with K, M, G or T behind it (M without), `time` what sbatch takes (minutes, hours:minutes:seconds,
+    days-hours), `array` too. `after` names runs or jobs that must end well first. `requirements`, `wheels` are paths in
+    the folder; `index` is where pip finds packages.
+    """
+
+    entry: str | None = None
+    args: tuple[str, ...] = ()
+    name: str | None = None
+    cpus: int | None = None
+    mem: str | None = None
+    time: str | None = None
+    array: str | None = None
+    nodes: str | None = None
+    gres: str | None = None
+    constraint: str | None = None
+    partition: str | None = None
+    after: tuple[str, ...] = ()
+    python: str | None = None
+    requirements: str | None = None
+    index: str | None = None
+    wheels: str | None = None
+    env: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def checked(self) -> Self:
+        """Return these settings if each can be meant.
+
+        :raises UsageError: one cannot
+        """
+        for name, pattern in (("mem", MEMORY), ("time", TIME), ("nodes", NODES)):
+            value = getattr(self, name)
+            if value is not None and not pattern.fullmatch(value):
+                raise UsageError(f"{name} = {value!r} is not understood", EXAMPLES[name])
+        if self.cpus is not None and self.cpus < 1:
+            raise UsageError(f"cpus = {self.cpus}: expected at least 1")
+        if self.python is not None and not re.fullmatch(r"3\.\d+", self.python):
+            raise UsageError(f"python = {self.python!r} is not understood", EXAMPLES["python"])
+        if self.index is not None and re.match(r"\w+://[^/]*@", self.index):
+            raise UsageError(
+                "index holds a password, which others could read in the run", "Put it into ~/.netrc on the cluster."
+            )
+        if self.array is not None:
+            try:
+                arrays.parse(self.array)
+            except WrongRequest as error:
+                raise UsageError(str(error), error.hint) from None
+        return self
+
+
+EXAMPLES = {
+    "mem": "Write it like 500M or 8G.",
+    "time": "Write it like 90 (minutes), 1:30:00 or 2-12 (days-hours).",
+    "nodes": "Write it like 2 or 1-3.",
+    "python": "Write it like 3.11.",
+}
+
+FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Settings)}
+
+
+def read(folder: pathlib.Path) -> tuple[Settings, dict[str, Any]]:
+    """Return what a folder's stead.toml says about runs, and about the head node; nothing if there is none.
+
+    :raises UsageError: it says something else, or in another way
+    """
+    path = folder / FILE
+    found = head.read_toml(path)
+    names.refuse_unknown(found, [*FIELDS, *head.KEYS], str(path))
+    where = {key: found.pop(key) for key in head.KEYS if key in found}
+    for key in ("mem", "time", "nodes", "array"):
+        if type(found.get(key)) is int:
+            found[key] = str(found[key])
+    for key, value in {**found, **where}.items():
+        expected = _kind(key)
+        # In Python a truth is a number, in TOML it is not.
+        if not isinstance(value, expected) or isinstance(value, bool):
+            raise UsageError(f"{path}: expected {key} to be {KINDS[expected]}, seen {value!r}")
+    for key in ("args", "after"):
+        if key in found:
+            found[key] = tuple(str(word) for word in found[key])
+    if "env" in found:
+        found["env"] = {str(name): str(value) for name, value in found["env"].items()}
+    return Settings(**found), where
+
+
+KINDS: dict[type, str] = {str: "a string", int: "a number", list: "a list of strings", dict: "a table"}
+
+
+def _kind(key: str) -> type:
+    if key == "env":
+        return dict
+    if key in ("args", "after"):
+        return list
+    return int if key == "cpus" else str
+
+
+def merge(file: Settings, given: Mapping[str, Any]) -> Settings:
+    """Return settings in which what was given on the command line wins.
+
+    :raises UsageError: there is no such setting, or it cannot be meant
+    """
+    names.refuse_unknown(given, FIELDS, "the call")
+    said = {key: value for key, value in given.items() if value is not None and value != ()}
+    return dataclasses.replace(file, **said).checked()

@@ -1,0 +1,193 @@
+"""Submitting a folder, so that it becomes a run once, at whatever moment this computer gives up."""
+
+import contextlib
+import dataclasses
+import getpass
+import os
+import pathlib
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from slurmstead.client import environment, files, names, pending, transfer
+from slurmstead.client.connection import Connection
+from slurmstead.client.files import Folder
+from slurmstead.client.head import Head
+from slurmstead.client.records import Job
+from slurmstead.client.remote import arrays
+from slurmstead.client.settings import Settings
+from slurmstead.errors import Interrupted, SteadError, UnreachableError, UsageError
+
+
+class Observer(Protocol):
+    """Is told how far a transfer is, and what a person should know."""
+
+    def began(self, what: str, size: int) -> None:
+        """Say that `size` bytes are to be copied."""
+
+    def copied(self, part: float) -> None:
+        """Say which part of them was looked at, 0 to 1."""
+
+    def note(self, text: str) -> None:
+        """Say something."""
+
+
+class Silent:
+    """An observer that says nothing."""
+
+    def began(self, what: str, size: int) -> None:
+        """Say nothing."""
+
+    def copied(self, part: float) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """A folder, what is to be done with it, for a map the arguments of each task, and the id that a caller chose."""
+
+    folder: Folder
+    settings: Settings
+    items: tuple[tuple[str, ...], ...] | None = None
+    id: str | None = None
+
+    def request(self) -> dict[str, Any]:
+        """Return what the head node is asked for, but for the run's id.
+
+        :raises UsageError: the entry or the environment cannot be meant
+        """
+        settings = self.settings
+        listed, limit = arrays.parse(settings.array) if settings.array else (None, None)
+        return {
+            **{key: value for key, value in dataclasses.asdict(settings).items() if key not in LOCAL},
+            "entry": check_entry(self.folder, settings.entry),
+            "name": settings.name or self.folder.path.name or "run",
+            "array": settings.array,
+            "tasks": arrays.text(listed) if listed else None,
+            "limit": limit,
+            "items": self.items,
+            "environment": environment.find(self.folder.path, settings),
+            "project": names.folder_key(self.folder.path),
+            "folder": str(self.folder.path),
+            "client": f"{getpass.getuser()}@{socket.gethostname()}",
+        }
+
+
+LOCAL = ("requirements", "index", "wheels")
+"""Settings that say how the environment is described; the head node gets the description."""
+
+
+def check_entry(folder: Folder, entry: str | None) -> str:
+    """Return the path of the program in the folder.
+
+    :raises UsageError: there is none that could be run
+    """
+    if entry is None:
+        if not any(file.path == "main.py" for file in folder.files):
+            raise UsageError(f"which program in {folder.path} is to be run is not said", "Name it: --entry PROGRAM")
+        entry = "main.py"
+    path = os.path.normpath(entry)
+    found = next((file for file in folder.files if file.path == path), None)
+    if found is None:
+        exists = (folder.path / path).exists()
+        hint = "An ignore file leaves it out." if exists else "--entry names a file in the folder."
+        raise UsageError(f"{folder.path} submits no file {entry!r}", hint)
+    if not path.endswith(".py") and found.size is not None and not found.mode & 0o100:
+        raise UsageError(f"{entry} cannot be executed", f"chmod +x {folder.path / path}")
+    return path
+
+
+def submit(
+    head: Head, order: Order, observer: Observer, done: Callable[[Connection, Job], None] = lambda *_: None
+) -> Job:
+    """Submit an order and return what it became.
+
+    An attempt that was cut off goes on where it was. It counts as cut off until `done`, which is called with the job,
+    has returned.
+
+    :raises UnreachableError: the cluster did not answer; the same call carries on
+    :raises SteadError: it cannot be done; nothing was submitted, and nothing is left on the cluster
+    """
+    request = order.request()
+    for warning in order.folder.warnings:
+        observer.note(warning)
+    told_apart = [dataclasses.astuple(head), request, order.id]
+    with pending.claim(told_apart) as kept, Connection(head) as connection:
+        begun, run = _begin(connection, order, request, kept, observer)
+        if not begun["jobs"]:
+            try:
+                _copy(connection, order.folder, begun, observer)
+                listed = [(file.path, file.size) for file in order.folder.files]
+                begun["jobs"] = connection.ask("submit", **{**request, "id": run, "files": listed})["jobs"]
+                job = Job(run, tuple(begun["jobs"]), begun["directory"])
+            except (UnreachableError, Interrupted):
+                raise
+            except SteadError:
+                # Only what certainly is no job may be forgotten: the next attempt has another id then.
+                with contextlib.suppress(SteadError):
+                    if connection.ask("discard", id=run)["discarded"]:
+                        kept.forget()
+                raise
+        else:
+            job = Job(run, tuple(begun["jobs"]), begun["directory"], again=True)
+        try:
+            done(connection, job)
+        except (UnreachableError, Interrupted):
+            raise
+        except SteadError:
+            kept.forget()
+            raise
+        kept.forget()
+    return job
+
+
+def _begin(
+    connection: Connection, order: Order, request: dict[str, Any], kept: pending.Pending, observer: Observer
+) -> tuple[dict[str, Any], str]:
+    """Return the answer to `begin`, and the id of the run."""
+    fingerprint = order.folder.fingerprint
+    while True:
+        before = (kept.run, kept.fingerprint)
+        run = order.id or kept.run or names.new_run(request["name"])
+        if not kept.run:
+            kept.remember(run, fingerprint)
+        begun = connection.ask("begin", id=run, project=request["project"])
+        if not begun["jobs"] or order.id or before[1] == fingerprint:
+            kept.remember(run, fingerprint)
+            return begun, run
+        # What was cut off had come through, but with what the folder held then.
+        observer.note(
+            f"an interrupted submission of this folder did become job {begun['jobs'][0]} ({run});"
+            " the folder was changed since, so this is another run"
+        )
+        kept.forget()
+
+
+def _copy(connection: Connection, folder: Folder, begun: dict[str, Any], observer: Observer) -> None:
+    observer.began("copying", folder.size)
+    paths = [file.path for file in folder.files]
+    transfer.push(connection, folder.path, paths, begun["input"], begun["like"], observer.copied)
+
+
+def order_of(
+    project: str | os.PathLike[str],
+    settings: Settings,
+    items: Sequence[Sequence[str] | str] | None = None,
+    identifier: str | None = None,
+) -> Order:
+    """Return an order for a folder; an item that is one text is one argument.
+
+    :raises UsageError: it is no folder, or there is nothing to do
+    """
+    listed = None
+    if items is not None:
+        listed = tuple((item,) if isinstance(item, str) else tuple(str(word) for word in item) for item in items)
+        if not listed:
+            raise UsageError("there is nothing to map over: the list is empty")
+        if settings.array:
+            raise UsageError("a map makes its own array", "Leave `array` out.")
+        settings = dataclasses.replace(settings, array=f"0-{len(listed) - 1}")
+    return Order(files.collect(pathlib.Path(project)), settings, listed, identifier)

@@ -1,0 +1,57 @@
+"""The program for the cluster needs nothing that is not there."""
+
+import ast
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from slurmstead.client import bundle
+from slurmstead.client.remote.store import Store
+
+
+@pytest.mark.parametrize("path", sorted(bundle.REMOTE.glob("*.py")), ids=lambda path: path.name)
+def test_it_imports_only_what_every_python_has(path: pathlib.Path) -> None:
+    imports: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imports.add(str(node.module))
+    strangers = {name for name in imports if not name.startswith("slurmstead.client.remote")}
+
+    assert {name.partition(".")[0] for name in strangers} <= set(sys.stdlib_module_names)
+
+
+def test_the_same_sources_are_the_same_program() -> None:
+    first = bundle.program()
+    bundle.program.cache_clear()
+
+    assert bundle.program() == first
+
+
+def ask(store: Store, action: str, **request: Any) -> Any:
+    """Return what the head node answers, as through ssh."""
+    line = {"action": action, "directory": str(store.root), **request, "program_bytes": len(bundle.program())}
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", bundle.ON_HEAD],
+        input=json.dumps(line).encode() + b"\n" + bundle.program(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.stderr == b""
+    return json.loads(done.stdout)
+
+
+def test_the_head_node_answers_through_its_standard_input(store: Store) -> None:
+    assert ask(store, "jobs") == {"jobs": []}
+
+
+def test_a_refusal_is_an_answer(store: Store) -> None:
+    error = ask(store, "tail", job="nothing")["error"]
+
+    assert (error["kind"], error["hint"]) == ("usage", "`stead jobs` shows them.")
+    assert error["text"] == f"nothing is no run of yours below {store.root}"

@@ -1,0 +1,197 @@
+"""What a program needs, as one text for pip; and environments that are complete or absent."""
+
+import os
+import pathlib
+import subprocess
+from typing import Any
+
+import pytest
+
+from slurmstead.client import environment
+from slurmstead.client.remote import venv
+from slurmstead.client.settings import Settings
+from slurmstead.errors import UsageError
+
+
+def write(folder: pathlib.Path, **texts: str) -> pathlib.Path:
+    for name, text in texts.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    return folder
+
+
+def test_the_lock_says_more_than_the_wish(tmp_path: pathlib.Path) -> None:
+    lock = 'lock-version = "1.0"\n[[packages]]\nname = "a"\nversion = "2"\nwheels = [{hashes = {sha256 = "ff"}}]\n'
+    write(tmp_path, requirements_txt="b", pyproject_toml='[project]\ndependencies = ["c"]\n')
+    wished = environment.find(tmp_path, Settings())
+    write(tmp_path, pylock_toml=lock)
+    locked = environment.find(tmp_path, Settings())
+
+    assert wished is not None and wished["requirements"] == "b\n"
+    assert locked is not None and locked["requirements"] == "a==2 --hash=sha256:ff\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("requirements_txt", "# nothing\n\n"),
+        ("pyproject_toml", "[tool.x]\n"),
+        ("pyproject_toml", "[project]\ndependencies = []\n"),
+    ],
+)
+def test_nothing_to_install_is_no_environment(tmp_path: pathlib.Path, name: str, text: str) -> None:
+    assert environment.find(write(tmp_path, **{name: text}), Settings()) is None
+
+
+def test_included_files_stand_in_their_place(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "base.txt").write_text("b==1 \\\n    --hash=sha256:aa\n-r ../requirements.txt\n")
+    write(tmp_path, requirements_txt="a\n-r more/base.txt\nc\n")
+
+    assert environment.read(tmp_path, "requirements.txt") == "a\nb==1 --hash=sha256:aa\nc\n"
+
+
+@pytest.mark.parametrize("line", ["-e .", "./local", "file:x.whl", "a @ file:///x", "--editable=.", "-c limits.txt"])
+def test_what_only_this_computer_has_is_refused(tmp_path: pathlib.Path, line: str) -> None:
+    with pytest.raises(UsageError):
+        environment.read(write(tmp_path, requirements_txt=f"{line}\n"), "requirements.txt")
+
+
+def test_a_lock_that_only_uv_reads_needs_uv(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="can only be read by uv"):
+        environment.find(write(tmp_path, uv_lock=""), Settings())
+
+
+def test_uv_is_asked_for_its_lock(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = tmp_path / "uv"
+    fake.write_text('#!/bin/sh\necho "a==1 --hash=sha256:ff"\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    found = environment.find(write(tmp_path, uv_lock=""), Settings())
+
+    assert found is not None and found["requirements"] == "a==1 --hash=sha256:ff\n"
+
+
+def test_other_wheels_are_another_environment(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "wheels").mkdir()
+    with pytest.raises(UsageError, match="expected wheels"):
+        environment.find(write(tmp_path, requirements_txt="a"), Settings(wheels="wheels"))
+    digests = []
+    for content in ("1", "2"):
+        (tmp_path / "wheels" / "a-1-py3-none-any.whl").write_text(content)
+        found = environment.find(tmp_path, Settings(wheels="wheels"))
+        assert found is not None
+        digests.append(found["wheels_digest"])
+
+    assert digests[0] != digests[1]
+
+
+PYTHON = venv.Python("/usr/bin/python3", "3.11", "linux-x86_64")
+WANTED: dict[str, Any] = {"requirements": "a==1\n", "index": None}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "python"),
+    [
+        ({**WANTED, "requirements": "a==2\n"}, PYTHON),
+        ({**WANTED, "index": "https://packages.example"}, PYTHON),
+        ({**WANTED, "wheels_digest": "ff"}, PYTHON),
+        (WANTED, PYTHON._replace(version="3.13")),
+        (WANTED, PYTHON._replace(platform="linux-aarch64")),
+    ],
+)
+def test_all_that_decides_what_is_in_it_makes_another_environment(wanted: dict[str, Any], python: venv.Python) -> None:
+    assert venv.key(wanted, python) != venv.key(WANTED, PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({}, []),
+        ({"wheels": "/w"}, ["--find-links=/w", "--no-index"]),
+        ({"index": "https://i"}, ["--index-url=https://i"]),
+        ({"wheels": "/w", "index": "https://i"}, ["--find-links=/w", "--index-url=https://i"]),
+    ],
+    ids=str,
+)
+def test_pip_looks_only_where_it_is_told(given: dict[str, str], options: list[str]) -> None:
+    command = venv.install_command(pathlib.Path("/e"), given, pathlib.Path("/r"))
+
+    assert command[:4] == ["/e/bin/python", "-m", "pip", "install"]
+    assert command[6:-1] == options
+
+
+class FakeBuild:
+    """Takes the place of venv and pip; ends with the codes that are given."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = list(codes)
+        self.commands: list[list[str]] = []
+
+    def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        self.commands.append(command)
+        if "venv" in command:
+            pathlib.Path(command[-1]).mkdir()
+        return subprocess.CompletedProcess(command, self.codes.pop(0) if self.codes else 0)
+
+
+def ensure(tmp_path: pathlib.Path, run: str = "run") -> pathlib.Path:
+    (tmp_path / run).mkdir(exist_ok=True)
+    return venv.ensure(tmp_path / "environments", WANTED, PYTHON, tmp_path / "log", {}, tmp_path / run)
+
+
+def names(tmp_path: pathlib.Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "environments").iterdir() if path.suffix != ".lock")
+
+
+def test_an_environment_is_built_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = FakeBuild()
+    monkeypatch.setattr(subprocess, "run", build)
+    first, second = ensure(tmp_path), ensure(tmp_path)
+
+    assert first == second
+    assert len(build.commands) == 2
+    assert names(tmp_path) == [venv.key(WANTED, PYTHON), first.name]
+
+
+@pytest.mark.parametrize("codes", [(1,), (0, 1), (0, -9)], ids=str)
+def test_a_build_that_fails_leaves_nothing(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(subprocess, "run", FakeBuild(*codes))
+    with pytest.raises(venv.BuildError):
+        ensure(tmp_path)
+
+    assert names(tmp_path) == []
+
+
+def test_a_build_that_failed_is_tried_again_by_the_next_run_only(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = FakeBuild(0, 1)
+    monkeypatch.setattr(subprocess, "run", build)
+    for _ in range(2):
+        with pytest.raises(venv.BuildError, match="ended with 1"):
+            ensure(tmp_path)
+
+    assert len(build.commands) == 2
+    assert ensure(tmp_path, "next").exists()
+
+
+def test_a_build_that_was_killed_says_nothing_of_the_next(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", FakeBuild(0, -15))
+    with pytest.raises(venv.BuildKilledError):
+        ensure(tmp_path)
+
+    assert ensure(tmp_path).exists()
+
+
+def test_what_a_killed_builder_left_is_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", FakeBuild())
+    left = tmp_path / "environments" / f"{venv.key(WANTED, PYTHON)}.build-dead"
+    left.mkdir(parents=True)
+    ensure(tmp_path)
+
+    assert not left.exists()

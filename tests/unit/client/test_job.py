@@ -1,0 +1,146 @@
+"""What runs on a node, started as Slurm starts it: by python3 from one file."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from slurmstead.client import bundle
+from slurmstead.client.remote import arrays, store
+from slurmstead.client.remote.store import Store
+
+Start = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def start(store: Store, tmp_path: pathlib.Path) -> Start:
+    """Return a function that makes a run of files and starts its job, or a task of it."""
+    program = tmp_path / "program.pyz"
+    program.write_bytes(bundle.program())
+
+    def run(files: Mapping[str, str], task: int | None = None, job: str = "7", **request: Any) -> Any:
+        place = store.run("r1")
+        for path, text in files.items():
+            (place / "input" / path).parent.mkdir(parents=True, exist_ok=True)
+            (place / "input" / path).write_text(textwrap.dedent(text))
+            (place / "input" / path).chmod(0o755)
+        for name in ("log", "done", "started"):
+            (place / name).mkdir(exist_ok=True)
+        write_request(place, {"entry": "main.py", "args": [], **request})
+        parts = arrays.chunks(arrays.parse(request["tasks"])[0], 10) if request.get("tasks") else [None]
+        chunk = next((n for n, part in enumerate(parts) if part and task is not None and part.offset + 9 >= task), 0)
+        array = {"SLURM_ARRAY_TASK_ID": str(task - parts[chunk].offset), "SLURM_ARRAY_JOB_ID": "6"} if parts[0] else {}
+        return subprocess.run(
+            [
+                sys.executable,
+                "-I",
+                program,
+                store.root,
+                "r1",
+                str(chunk),
+                str(parts[chunk].offset) if parts[0] else "-",
+            ],
+            env={"PATH": os.environ["PATH"], "SLURM_JOB_ID": job, "SLURMD_NODENAME": "n1", **array},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def write_request(place: pathlib.Path, request: Mapping[str, Any]) -> None:
+    store.write_json(place / "request.json", {"id": "r1", "name": "x", **request})
+
+
+def result(place: pathlib.Path) -> Any:
+    return json.loads((place / "result.json").read_text())
+
+
+def test_a_job_works_in_its_own_copy_and_leaves_a_result(store: Store, start: Start) -> None:
+    main = """
+        import os, sys
+        print(os.path.basename(os.getcwd()), *sys.argv[1:], os.environ["STEAD_RUN"], os.environ["X"])
+        open("data.txt", "a").write("more")
+        open("new", "w").write("new")
+        """
+    done = start({"main.py": main, "data.txt": "given", "same.txt": ""}, args=["-x", "a b"], env={"X": "set"})
+    place = store.run("r1")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (place / "stdout").read_text() == "work -x a b r1 set\n"
+    assert (place / "input/data.txt").read_text() == "given"
+    manifest = json.loads((place / "manifest.json").read_text())
+    assert [entry["path"] for entry in manifest] == ["stdout", "stderr", "result.json", "work/data.txt", "work/new"]
+    found = result(place)
+    assert (found["state"], found["exit_code"], found["node"], found["job"]) == ("completed", 0, "n1", "7")
+    assert found["memory_bytes"] > 2**20
+    assert json.loads((place / "done/0").read_text()) == found
+
+
+@pytest.mark.parametrize(
+    ("program", "state", "code", "reason"),
+    [
+        ("raise SystemExit(3)", "failed", 3, None),
+        ("import os; os.kill(os.getpid(), 11)", "failed", 139, "ended by SIGSEGV"),
+    ],
+)
+def test_the_end_of_a_program_is_that_of_its_job(
+    store: Store, start: Start, program: str, state: str, code: int, reason: str | None
+) -> None:
+    done = start({"main.py": program})
+    found = result(store.run("r1"))
+
+    assert done.returncode == code
+    assert (found["state"], found["exit_code"], found.get("reason")) == (state, code, reason)
+
+
+def test_a_program_that_is_not_there_says_so(store: Store, start: Start) -> None:
+    done = start({"go": "#!/no/such/shell\n"}, entry="go")
+
+    assert done.returncode == 1
+    assert "No such file" in (store.run("r1") / "stderr").read_text()
+    assert result(store.run("r1"))["state"] == "failed"
+
+
+def test_a_task_has_its_number_its_place_and_its_item(store: Store, start: Start) -> None:
+    main = "import os, sys; print(os.environ['STEAD_TASK'], os.environ['SLURM_ARRAY_TASK_ID'], *sys.argv[1:])"
+    items = [[f"item {number}"] for number in range(25)]
+    start({"main.py": main}, task=14, tasks="0-24", items=items, args=["first"])
+    place = store.run("r1") / "tasks" / "14"
+
+    assert (place / "stdout").read_text() == "14 14 first item 14\n"
+    assert (result(place)["task"], result(place)["job"]) == (14, "6_4")
+    assert [path.name for path in (store.run("r1") / "done").iterdir()] == ["14"]
+
+
+def test_a_second_job_of_the_same_run_does_nothing(store: Store, start: Start) -> None:
+    count = "open('../count', 'a').write('x')"
+    start({"main.py": count}, job="7")
+    again = start({"main.py": count}, job="8")
+
+    assert "is already job 7; job 8 does nothing" in again.stdout
+    assert (store.run("r1") / "count").read_text() == "x"
+
+
+def test_a_job_that_slurm_starts_again_begins_anew(store: Store, start: Start) -> None:
+    main = "import os; assert not os.path.exists('made'); open('made', 'w').close()"
+    done = [start({"main.py": main}), start({"main.py": main})]
+
+    assert [one.returncode for one in done] == [0, 0], done[1].stderr
+
+
+def test_links_and_pipes_are_left_as_they_are(store: Store, start: Start) -> None:
+    main = "import os; os.symlink('nowhere', 'link'); os.mkfifo('pipe'); open('é\\udcff', 'w').write('x')"
+    start({"main.py": main})
+    entries = {entry["path"]: entry for entry in json.loads((store.run("r1") / "manifest.json").read_text())}
+
+    assert entries["work/link"] == {"path": "work/link", "link": "nowhere"}
+    assert entries["work/é\udcff"]["size"] == 1
+    assert "work/pipe" not in entries

@@ -1,0 +1,126 @@
+"""Results on this computer: fetched once, and verified."""
+
+import hashlib
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from slurmstead.client import results, transfer
+from slurmstead.client.submitting import Silent
+from slurmstead.errors import CheckFailed, UnreachableError, UsageError
+
+SUMMARY = {
+    "id": "r1",
+    "name": "x",
+    "jobs": ["7"],
+    "array": None,
+    "state": "completed",
+    "counts": {"completed": 1},
+    "submitted": 0,
+    "start": 0,
+    "end": 1,
+    "nodes": ["n1"],
+    "exit_code": 0,
+    "reason": "",
+    "cpu_seconds": 0,
+    "memory_bytes": 0,
+    "directory": "/r1",
+    "tasks": [{"task": 0, "state": "completed"}],
+}
+
+
+class Head:
+    """A head node that has files; a copy of one in `spoiled` is wrong as often as it says, one in `cut` is the last."""
+
+    def __init__(self, **contents: str) -> None:
+        self.contents = contents
+        self.spoiled: dict[str, int] = {}
+        self.cut: str | None = None
+        self.copied: list[str] = []
+
+    def ask(self, action: str, **_: Any) -> dict[str, Any]:
+        assert action == "results"
+        files = [
+            {"path": name, "size": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
+            for name, text in self.contents.items()
+        ]
+        return {"run": "r1", "directory": "/r1", "summary": SUMMARY, "files": files}
+
+    def pull(self, _connection: Any, _source: str, files: Iterable[str], target: pathlib.Path, _report: Any) -> None:
+        for name in files:
+            self.copied.append(name)
+            text = self.contents[name]
+            if self.spoiled.get(name):
+                self.spoiled[name] -= 1
+                text = text.upper()
+            (target / name).write_text(text)
+            if self.cut == name:
+                self.cut = None
+                raise UnreachableError("cut")
+
+
+@pytest.fixture
+def head(monkeypatch: pytest.MonkeyPatch) -> Head:
+    """Return a head node with three files."""
+    found = Head(a="one", b="two", c="three")
+    monkeypatch.setattr(transfer, "pull", found.pull)
+    return found
+
+
+def fetch(head: Head, into: pathlib.Path) -> results.Fetched:
+    return results.fetch(head, "r1", into, Silent())  # type: ignore[arg-type]
+
+
+def test_a_file_is_fetched_once(head: Head, tmp_path: pathlib.Path) -> None:
+    assert [fetch(head, tmp_path).new, fetch(head, tmp_path).new] == [3, 0]
+    assert head.copied == ["a", "b", "c"]
+    assert results.is_complete(tmp_path / "r1")
+
+
+def test_a_fetch_that_was_cut_goes_on(head: Head, tmp_path: pathlib.Path) -> None:
+    head.cut = "b"
+    with pytest.raises(UnreachableError):
+        fetch(head, tmp_path)
+    assert not results.is_complete(tmp_path / "r1")
+
+    assert fetch(head, tmp_path).new == 1
+    assert head.copied == ["a", "b", "c"]
+
+
+def test_a_file_that_arrived_wrong_is_copied_again(head: Head, tmp_path: pathlib.Path) -> None:
+    head.spoiled = {"b": 1}
+    fetch(head, tmp_path)
+
+    assert (tmp_path / "r1" / "b").read_text() == "two"
+    assert head.copied == ["a", "b", "c", "b"]
+
+
+def test_a_file_that_is_always_wrong_is_not_believed(head: Head, tmp_path: pathlib.Path) -> None:
+    head.spoiled = {"b": 99}
+    with pytest.raises(CheckFailed, match="'b' of r1 is not what the node wrote"):
+        fetch(head, tmp_path)
+
+    assert not (tmp_path / "r1" / "b").exists()
+    assert not results.is_complete(tmp_path / "r1")
+
+
+def test_what_its_owner_changed_is_left_alone_and_what_they_removed_comes_again(
+    head: Head, tmp_path: pathlib.Path
+) -> None:
+    fetch(head, tmp_path)
+    (tmp_path / "r1" / "a").write_text("mine")
+    (tmp_path / "r1" / "b").unlink()
+
+    assert fetch(head, tmp_path).new == 1
+    assert [(tmp_path / "r1" / name).read_text() for name in "abc"] == ["mine", "two", "three"]
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "work/../../x", ".."])
+def test_a_cluster_writes_nowhere_else(head: Head, tmp_path: pathlib.Path, path: str) -> None:
+    head.contents = {path: "x"}
+    with pytest.raises(UsageError, match="outside of the run"):
+        fetch(head, tmp_path)
+
+    assert head.copied == []

@@ -1,0 +1,101 @@
+"""What is asked for: from stead.toml, from options, and where the head node is."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from slurmstead.client import head, settings
+from slurmstead.client.head import Head
+from slurmstead.client.settings import Settings
+from slurmstead.errors import UsageError
+
+
+def test_options_win_over_the_file(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "stead.toml").write_text('head = "a@b"\ncpus = 4\nmem = 500\ntime = 90\n[env]\nX = 1\n')
+    file, where = settings.read(tmp_path)
+
+    assert where == {"head": "a@b"}
+    assert file == Settings(cpus=4, mem="500", time="90", env={"X": "1"})
+    assert settings.merge(file, {"cpus": 8, "mem": None, "args": ()}) == Settings(
+        cpus=8, mem="500", time="90", env={"X": "1"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("cpu = 4\n", "says 'cpu', which is not known", "Did you mean cpus?"),
+        ('constrain = "arm64"\n', "says 'constrain'", "Did you mean constraint?"),
+        ("qqq = 4\n", "says 'qqq'", "It may say after, args"),
+        ('cpus = "4"\n', "expected cpus to be a number, seen '4'", ""),
+        ("cpus = true\n", "expected cpus to be a number, seen True", ""),
+        ('args = "x"\n', "expected args to be a list of strings", ""),
+        ("cpus = \n", "is not TOML", "toml.io"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_what_to_do(tmp_path: pathlib.Path, text: str, said: str, hint: str) -> None:
+    (tmp_path / "stead.toml").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        settings.read(tmp_path)
+
+    assert said in str(caught.value)
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"mem": "8 GB"},
+        {"time": "soon"},
+        {"nodes": "two"},
+        {"cpus": 0},
+        {"array": "9-0"},
+        {"python": "python3"},
+        {"index": "https://me:secret@packages.example/simple"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_meant_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        settings.merge(Settings(), given)
+
+
+def test_an_unknown_option_of_python_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        settings.merge(Settings(), {"memory": "8G"})
+
+    assert "Did you mean mem?" in caught.value.hint
+
+
+PLACES = ["given", "project", "environment", "own"]
+
+
+@pytest.mark.parametrize("count", range(1, 5))
+def test_the_nearest_place_says_which_head_node(
+    own_home: pathlib.Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    said = PLACES[-count:]
+    path = own_home / ".config" / "slurmstead" / "client.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text('head = "own"\nssh_config = "~/lab"\n')
+    if "environment" in said:
+        monkeypatch.setenv("STEAD_HEAD", "environment")
+
+    found = head.choose(
+        {"head": "given" if "given" in said else None}, {"head": "project"} if "project" in said else {}
+    )
+
+    assert found == Head(said[0], str(own_home / "lab"))
+
+
+def test_no_head_node_is_an_error_that_says_where_to_write_it(own_home: pathlib.Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        head.choose({}, {})
+
+    assert str(own_home / ".config/slurmstead/client.toml") in caught.value.hint
+
+
+def test_a_host_is_no_option_of_ssh() -> None:
+    with pytest.raises(UsageError, match="is no host"):
+        head.choose({"head": "-oProxyCommand=touch x"}, {})

@@ -1,0 +1,120 @@
+"""How runs stand: by their results first, by Slurm's word where there is none."""
+
+import time
+from typing import Any
+
+import pytest
+
+from slurmstead.client.remote import commands, slurm, states, store
+from slurmstead.client.remote.store import Store
+
+from .conftest import FakeSlurm
+from .test_submission import submit
+
+
+def rows(*lines: str) -> list[slurm.Row]:
+    return slurm.parse_queue("\n".join(lines))
+
+
+def told(store: Store, monkeypatch: pytest.MonkeyPatch, *lines: str) -> dict[str, Any]:
+    """Return the run's state when squeue shows some lines."""
+    monkeypatch.setattr(commands, "queue", lambda: rows(*lines))
+    return states.look(store, ["r1"])[0]
+
+
+def done(place: Store, task: int, **result: Any) -> None:
+    store.write_json(place.run("r1") / "done" / str(task), {"state": "completed", "exit_code": 0, **result})
+
+
+@pytest.mark.usefixtures("fake_slurm")
+def test_a_result_outweighs_what_slurm_says(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit(store)
+    done(store, 0, node="n1", start=10.0, end=12.5)
+
+    state = told(store, monkeypatch, "NONE|1|N/A|RUNNING|None|n1|stead:r1:0")
+
+    assert (state["state"], state["nodes"], state["start"], state["end"]) == ("completed", ["n1"], 10.0, 12.5)
+
+
+@pytest.mark.parametrize(
+    ("line", "state"),
+    [
+        ("N/A|1|N/A|PENDING|Resources||stead:r1:0", "pending"),
+        ("NONE|1|N/A|RUNNING|None|n1|stead:r1:0", "running"),
+        ("2026-01-01T00:00:00|1|N/A|OUT_OF_MEMORY|OutOfMemory|n1|stead:r1:0", "out of memory"),
+        ("2026-01-01T00:00:00|1|N/A|CANCELLED|None||stead:r1:0", "cancelled"),
+        ("2026-01-01T00:00:00|1|N/A|NODE_FAIL|None|n1|stead:r1:0", "failed"),
+        ("2026-01-01T00:00:00|1|N/A|COMPLETED|None|n1|stead:r1:0", "failed"),
+        ("", "lost"),
+    ],
+)
+@pytest.mark.usefixtures("fake_slurm")
+def test_without_a_result_slurm_is_believed(
+    store: Store, monkeypatch: pytest.MonkeyPatch, line: str, state: str
+) -> None:
+    submit(store)
+
+    assert told(store, monkeypatch, line)["state"] == state
+
+
+@pytest.mark.usefixtures("fake_slurm")
+def test_a_result_that_is_late_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit(store)
+    now = time.strftime("%Y-%m-%dT%H:%M:%S")
+    line = f"{now}|1|N/A|COMPLETED|None|n1|stead:r1:0"
+
+    assert told(store, monkeypatch, line)["state"] == "running"
+
+
+@pytest.mark.usefixtures("fake_slurm")
+def test_what_slurm_said_is_kept_after_it_forgot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit(store)
+    told(store, monkeypatch, "2026-01-01T00:00:00|1|N/A|NODE_FAIL|None|n1|stead:r1:0")
+
+    assert told(store, monkeypatch, "")["reason"] == "Slurm says NODE_FAIL"
+
+
+@pytest.mark.usefixtures("fake_slurm")
+def test_an_array_is_counted_by_state(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit(store, tasks="0-4", array="0-4")
+    done(store, 0)
+    done(store, 1, state="failed", exit_code=3)
+
+    lines = ["NONE|1|2|RUNNING|None|n1|stead:r1:0", "N/A|1|3|PENDING|Resources||stead:r1:0"]
+    state = told(store, monkeypatch, *lines, "N/A|1|4|PENDING|Resources||stead:r1:0")
+
+    assert state["state"] == "running"
+    assert state["counts"] == {"completed": 1, "failed": 1, "running": 1, "pending": 2}
+    assert state["exit_code"] is None or state["exit_code"] == 3
+
+
+@pytest.mark.usefixtures("fake_slurm")
+def test_what_was_cancelled_before_it_began_is_one_row_for_all(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    submit(store, tasks="0-3", array="0-3")
+    done(store, 0)
+
+    # Recorded from Slurm 24.11: the row without a number stands for the tasks that never began.
+    first = "2026-01-01T00:00:00|1|N/A|CANCELLED|JobArrayTaskLimit||stead:r1:0"
+    state = told(store, monkeypatch, first, "2026-01-01T00:00:00|1|1|CANCELLED|None|n1|stead:r1:0")
+
+    assert state["counts"] == {"completed": 1, "cancelled": 3}
+    assert state["state"] == "cancelled"
+
+
+def test_tasks_of_a_second_chunk_have_their_own_numbers(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_slurm.max_array_size = 2
+    submit(store, tasks="0-3", array="0-3")
+
+    state = told(
+        store,
+        monkeypatch,
+        "NONE|1|0|RUNNING|None|n1|stead:r1:0",
+        "NONE|1|1|RUNNING|None|n2|stead:r1:0",
+        "NONE|2|0|RUNNING|None|n3|stead:r1:1",
+        "N/A|2|1|PENDING|None||stead:r1:1",
+    )
+
+    assert [task["state"] for task in state["tasks"]] == ["running", "running", "running", "pending"]
+    assert state["nodes"] == ["n1", "n2", "n3"]

@@ -1,0 +1,183 @@
+"""A run becomes a job once, wherever its submission is cut off."""
+
+import pathlib
+from typing import Any
+
+import pytest
+
+from slurmstead.client.remote import states, submission
+from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
+from slurmstead.client.remote.store import Store
+
+from .conftest import FakeSlurm
+
+REQUEST: dict[str, Any] = {"id": "r1", "project": "p1", "name": "squares", "entry": "main.py", "tasks": None}
+
+
+def submit(store: Store, **changes: Any) -> list[str]:
+    """Do what a client does."""
+    request = {**REQUEST, **changes}
+    begun = submission.begin(store, request)
+    if begun["jobs"]:
+        return list(begun["jobs"])
+    pathlib.Path(begun["input"], "main.py").write_text("print(1)")
+    return list(submission.submit(store, {**request, "files": [["main.py", 8]]}, b"zip")["jobs"])
+
+
+def test_a_run_becomes_a_job(store: Store, fake_slurm: FakeSlurm) -> None:
+    assert submit(store) == ["1"]
+    assert "--comment=stead:r1:0" in fake_slurm.jobs[0]
+
+
+def test_a_repeated_submission_returns_the_job(store: Store, fake_slurm: FakeSlurm) -> None:
+    assert [submit(store), submit(store)] == [["1"], ["1"]]
+    assert len(fake_slurm.jobs) == 1
+
+
+@pytest.mark.parametrize("fault", ["answer lost", "killed"])
+def test_a_job_whose_number_nobody_learned_is_found_again(store: Store, fake_slurm: FakeSlurm, fault: str) -> None:
+    fake_slurm.fails = [fault]
+    with pytest.raises((NoAnswer, KeyboardInterrupt)):
+        submit(store)
+
+    assert submit(store) == ["1"]
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_a_job_that_slurm_forgot_is_found_by_what_it_began(store: Store, fake_slurm: FakeSlurm) -> None:
+    fake_slurm.fails = ["killed"]
+    with pytest.raises(KeyboardInterrupt):
+        submit(store)
+    (store.run("r1") / "started" / "0").symlink_to("1")
+    fake_slurm.queue = lambda: []  # type: ignore[method-assign]
+
+    assert submit(store) == ["1"]
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_a_job_is_found_again_although_the_ledger_cannot_be_read(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store)
+    path = store.run("r1") / "ledger.json"
+    path.write_bytes(path.read_bytes()[:20])
+
+    assert submit(store) == ["1"]
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_a_call_that_never_reached_slurm_is_made_again(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submission, "FLIGHT_SECONDS", 0)
+    fake_slurm.fails = ["down"]
+    with pytest.raises(NoAnswer):
+        submit(store)
+
+    assert submit(store) == ["1"]
+
+
+def test_what_slurm_refuses_leaves_nothing(store: Store, fake_slurm: FakeSlurm) -> None:
+    fake_slurm.fails = ["refused"]
+    with pytest.raises(WrongRequest, match="Memory specification"):
+        submit(store)
+
+    assert list(store.runs.iterdir()) == []
+
+
+def test_a_long_array_is_several_jobs_and_all_or_none(store: Store, fake_slurm: FakeSlurm) -> None:
+    fake_slurm.max_array_size = 10
+    assert submit(store, tasks="0-24") == ["1", "2", "3"]
+    fake_slurm.fails = ["", "refused"]
+    with pytest.raises(WrongRequest):
+        submit(store, id="r2", tasks="0-24")
+
+    assert fake_slurm.cancelled == ["4"]
+    assert [path.name for path in store.runs.iterdir()] == ["r1"]
+
+
+def test_an_array_that_was_cut_in_the_middle_is_completed(store: Store, fake_slurm: FakeSlurm) -> None:
+    fake_slurm.max_array_size = 10
+    fake_slurm.fails = ["", "killed"]
+    with pytest.raises(KeyboardInterrupt):
+        submit(store, tasks="0-24")
+
+    assert submit(store, tasks="0-24") == ["1", "2", "3"]
+    assert len(fake_slurm.jobs) == 3
+
+
+def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlurm) -> None:
+    submission.begin(store, REQUEST)
+    with pytest.raises(Refusal, match="1 of 1 files did not arrive"):
+        submission.submit(store, {**REQUEST, "files": [["main.py", 8]]}, b"zip")
+
+    assert fake_slurm.jobs == []
+
+
+def test_what_an_interrupted_copy_left_besides_is_removed(store: Store, fake_slurm: FakeSlurm) -> None:
+    begun = submission.begin(store, REQUEST)
+    pathlib.Path(begun["input"], "old.py").write_text("")
+    submit(store)
+
+    assert [path.name for path in pathlib.Path(begun["input"]).iterdir()] == ["main.py"]
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_a_run_that_is_a_job_is_not_discarded(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store)
+    submission.begin(store, {**REQUEST, "id": "r2"})
+
+    assert submission.discard(store, {"id": "r1"}) == {"discarded": False}
+    assert submission.discard(store, {"id": "r2"}) == {"discarded": True}
+    assert [path.name for path in store.runs.iterdir()] == ["r1"]
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_the_next_run_of_a_folder_is_compared_with_the_latest(store: Store, fake_slurm: FakeSlurm) -> None:
+    for name in ("r1", "r2", "r3", "r4"):
+        submit(store, id=name)
+    begun = submission.begin(store, {**REQUEST, "id": "r5"})
+
+    assert [pathlib.Path(path).parent.name for path in begun["like"]] == ["r4", "r3", "r2"]
+    assert len(fake_slurm.jobs) == 4
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a" * 81, "a b"])
+def test_no_run_leaves_the_directory(store: Store, name: str) -> None:
+    with pytest.raises(WrongRequest, match="cannot be a run"):
+        store.run(name)
+
+
+def test_nothing_follows_a_run_that_failed(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store)
+    fake_slurm.state = "NODE_FAIL"
+
+    with pytest.raises(WrongRequest, match="r1 is failed"):
+        submit(store, id="r2", after=["r1"])
+    assert len(fake_slurm.jobs) == 1
+
+
+@pytest.mark.parametrize("name", ["r1", "1", "1_3"])
+def test_a_run_is_found_by_its_name_and_its_job(store: Store, fake_slurm: FakeSlurm, name: str) -> None:
+    submit(store)
+
+    assert states.find(store, name) == "r1"
+    assert len(fake_slurm.jobs) == 1
+
+
+@pytest.mark.parametrize("name", ["2", "2026", "2026_1", "20261121"])
+def test_a_number_is_that_of_a_job_and_not_the_beginning_of_a_date(
+    store: Store, fake_slurm: FakeSlurm, name: str
+) -> None:
+    submit(store, id="20261121-110000-pi-1a2b3c")
+
+    with pytest.raises(WrongRequest, match=f"{name} is no run of yours"):
+        states.find(store, name)
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_what_could_be_several_runs_is_none(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store, id="squares-1")
+    submit(store, id="squares-2")
+
+    with pytest.raises(WrongRequest, match="squares can be squares-1, squares-2"):
+        states.find(store, "squares")
+    assert len(fake_slurm.jobs) == 2
