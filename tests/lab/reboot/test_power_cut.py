@@ -28,7 +28,8 @@ def outage(lab: Any) -> dict[str, Any]:
     lab.wait_until_idle(60)
     lab.user("echo 'before the cut' > before && sync before")
     boots = lab.everywhere(lambda name: lab.root(name, "cat /proc/sys/kernel/random/boot_id"))
-    job = lab.user(f"sbatch --parsable --no-requeue --nodes={len(lab.workers)} --output=/dev/null --wrap='sleep 600'")
+    # Slurm writes down within 5 s that a job has started; one that it forgets so is started once more.
+    job = lab.user(f"sbatch --parsable --no-requeue --nodes={len(lab.workers)} --output=/dev/null --wrap='sleep 60'")
     lab.user(f"until squeue --noheader --job={job} --states=running | grep -q .; do sleep 1; done")
     lab.root(lab.server, f"printf '[Unit]\\nJobRunningTimeoutSec=1ms\\n' > {LATE} && sync")
     lab.cut_power()
