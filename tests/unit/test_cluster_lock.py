@@ -12,6 +12,8 @@ import pytest
 
 from ansible.module_utils.slurmstead import cluster_lock
 
+pytestmark = pytest.mark.slow
+
 Take = Callable[[str, int], tuple[subprocess.Popen[str], str]]
 
 
