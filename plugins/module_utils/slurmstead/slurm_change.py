@@ -25,6 +25,12 @@ from ansible.module_utils.slurmstead.slurm_workers import Workers
 HEALTHY = 20.0
 """Seconds in which slurmctld has to answer with a new set. With the way back it is less than 30."""
 
+SLOW = 10
+"""How many times longer than in the gate it may take: on a machine so slow that this is more, it has so long."""
+
+ALONE = 120.0
+"""Seconds that it has where there is no set to go back to."""
+
 WAIT = 24 * 3600.0
 """Seconds that a run waits for jobs to end."""
 
@@ -66,6 +72,7 @@ class Run:
         self.slurm = slurm
         self.workers = Workers(store, slurm)
         self.expected = conf_model.read(files["slurm.conf"])
+        self.patience = ALONE
 
     def go(self, check_mode: bool, when_idle: bool) -> Outcome:
         """Do all of it. Raises RefusedError and FailedError."""
@@ -169,6 +176,8 @@ class Run:
             # Files of somebody else, with which slurmctld runs.
             self.store.publish({name: text for name, text in old.items() if name in self.files})
             self.store.prove()
+        if self.store.proven() is not None:
+            self.patience = max(HEALTHY, SLOW * outcome.gate_seconds)
         kept = self.store.publish(self.files)
         if kept:
             outcome.warnings.append(f"/etc/slurm was not as Slurmstead had left it; what was found is kept in {kept}")
@@ -203,7 +212,7 @@ class Run:
 
     def _prove(self, before: State) -> None:
         """Wait until slurmctld answers with all nodes and jobs. Raises FailedError."""
-        until, why = time.monotonic() + HEALTHY, ""
+        until, why = time.monotonic() + self.patience, ""
         while True:
             why = self._unhealthy(before)
             if not why:
