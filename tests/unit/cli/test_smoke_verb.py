@@ -7,6 +7,8 @@ import pytest
 from slurmstead import smoke
 from slurmstead.errors import ExitCode
 
+pytestmark = pytest.mark.slow
+
 MODULE = """
 from ansible.module_utils.basic import AnsibleModule
 

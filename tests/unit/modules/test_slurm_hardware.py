@@ -65,6 +65,7 @@ def site(tmp_path: pathlib.Path) -> Site:
     return Site(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_remembered_once(site: Site) -> None:
     first = site.run("--diff")
     second = site.run("--diff")
@@ -77,11 +78,13 @@ def test_what_is_measured_is_remembered_once(site: Site) -> None:
     assert (first.stderr, second.stderr) == ("", ""), "Ansible took what is remembered for an inventory"
 
 
+@pytest.mark.slow
 def test_check_mode_remembers_nothing(site: Site) -> None:
     assert "changed=1" in site.run("--check").stdout
     assert not site.remembered.exists()
 
 
+@pytest.mark.slow
 def test_a_node_whose_hardware_changed_is_reported(site: Site) -> None:
     site.remembered.parent.mkdir()
     site.remembered.write_text("cpus: 1000\n")
@@ -94,6 +97,7 @@ def test_a_node_whose_hardware_changed_is_reported(site: Site) -> None:
     assert f"node1 has become smaller: cpus 1000 -> {cpus}." in " ".join((done.stdout + done.stderr).split())
 
 
+@pytest.mark.slow
 def test_a_file_of_an_older_version_is_completed_without_a_warning(site: Site) -> None:
     site.run()
     measured = yaml.safe_load(site.remembered.read_text())
@@ -107,6 +111,7 @@ def test_a_file_of_an_older_version_is_completed_without_a_warning(site: Site) -
     assert yaml.safe_load(site.remembered.read_text()) == measured
 
 
+@pytest.mark.slow
 def test_memory_that_differs_from_boot_to_boot_is_the_same_memory(site: Site) -> None:
     site.run()
     text = site.remembered.read_text()
