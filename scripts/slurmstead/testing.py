@@ -153,7 +153,7 @@ def _run_scenarios(console: Console, found: Mapping[pathlib.Path, list[str]]) ->
 
 def _run_on_one_lab(console: Console, inventory: pathlib.Path, names: list[str], lab_name: str) -> list[Outcome]:
     directory = lab_directory(lab.choose(lab_name))
-    outcomes = []
+    outcomes: list[Outcome] = []
     try:
         for name in names:
             console.print(Text(f"molecule {name}", style="bold"))
