@@ -229,6 +229,11 @@ def inventory(config: pytest.Config) -> pathlib.Path:
     return pathlib.Path(config.getoption("--ansible-inventory") or LAB_INVENTORY).resolve()
 
 
+def pytest_configure() -> None:
+    """Let Ansible's commands print plain text, which tests read; molecule asks for colours."""
+    os.environ.pop("ANSIBLE_FORCE_COLOR", None)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for a `node` on every machine, and one that asks for a `worker` on every worker."""
     for fixture, group in {"node": "all", "worker": "workers"}.items():

@@ -52,7 +52,7 @@ with open(sys.argv[1], "r+b", buffering=0) as disk:
 
 # The newest processes are looked at again and again: a tool may live for less than a walk through /proc takes.
 KILL = """
-import os, signal, sys, time
+import contextlib, os, signal, sys, time
 def read(name):
     with open("/proc/" + name) as file:
         return file.read()
@@ -60,14 +60,13 @@ end = time.monotonic() + 120
 while time.monotonic() < end:
     newest = int(read("loadavg").split()[-1])
     for tool in range(newest - 15, newest + 1):
-        try:
+        with contextlib.suppress(OSError):
             if read(f"{tool}/comm").strip() == sys.argv[1]:
                 module = int(read(f"{tool}/stat").rpartition(")")[2].split()[1])
                 os.kill(module, signal.SIGKILL)
-                os.kill(tool, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it ended by itself
+                    os.kill(tool, signal.SIGKILL)
                 sys.exit()
-        except OSError:
-            pass
 sys.exit("it did not run")
 """
 
