@@ -61,6 +61,7 @@ from collections.abc import Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead import conf_model
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.slurm_change import FailedError, RefusedError, Run
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm, Systemd
@@ -92,8 +93,9 @@ def main() -> None:
         module.fail_json(msg="expected files to hold slurm.conf; add it")
     store = Store(pathlib.Path(directory))
     before = store.seen()
+    service = Systemd(conf_model.read(files["slurm.conf"]).value("SlurmctldLogFile"))
     try:
-        outcome = Run(files, store, Systemd(), Slurm()).go(module.check_mode, module.params["when_idle"])
+        outcome = Run(files, store, service, Slurm()).go(module.check_mode, module.params["when_idle"])
     except RefusedError as error:
         module.fail_json(msg=f"Nothing was changed:\n{error}", diff=diff(before, files, directory))
     except FailedError as error:

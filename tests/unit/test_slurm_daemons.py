@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
 from ansible.module_utils.slurmstead import slurm_daemons
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, state_of
+from ansible.module_utils.slurmstead.slurm_daemons import Log, Slurm, state_of
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,28 @@ from ansible.module_utils.slurmstead.slurm_daemons import Slurm, state_of
 )
 def test_a_units_state_is_that_of_the_new_process(shown: str, before: str, state: str) -> None:
     assert state_of(dict(word.split("=") for word in shown.split()), before) == state
+
+
+def test_of_a_log_only_what_is_new_is_said_as_the_daemon_prints_it(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "slurmctld.log"
+    path.write_text("[2026-11-21T10:00:00.000] slurmctld version 22.05.8 started\n")
+    log = Log(str(path))
+    log.mark()
+    assert log.since_mark() == ""
+
+    with path.open("a") as file:
+        file.write("[2026-11-21T10:00:01.000] fatal: no room\n")
+    assert log.since_mark() == "slurmctld: fatal: no room\n"
+
+    path.write_text("[2026-11-21T10:00:02.000] rotated\n")
+    assert log.since_mark() == "slurmctld: rotated\n"
+
+
+def test_a_daemon_without_a_log_has_written_nothing(tmp_path: pathlib.Path) -> None:
+    for path in ("", str(tmp_path / "none")):
+        log = Log(path)
+        log.mark()
+        assert log.since_mark() == ""
 
 
 def says(monkeypatch: pytest.MonkeyPatch, text: str, code: int = 0) -> Slurm:

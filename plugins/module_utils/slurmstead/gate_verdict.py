@@ -89,13 +89,13 @@ def _finding(text: str, files: Mapping[str, str]) -> Finding:
 
 
 def died_of(log: str, most: int = 3) -> str:
-    """Return the last errors of a daemon, in which the cause is, else its last words.
+    """Return the last errors of a daemon, each once, in which the cause is, else its last words.
 
     >>> died_of("slurmctld: error: no key file\\nslurmctld: fatal: failed to initialize auth plugin")
     'no key file; failed to initialize auth plugin'
     """
     texts = [text for level, text in messages(log) if level in ("error", "fatal") and not NOISE.search(text)]
-    return "; ".join(texts[-most:]) or log.strip().rpartition("\n")[2]
+    return "; ".join(list(dict.fromkeys(texts))[-most:]) or log.strip().rpartition("\n")[2]
 
 
 def recovered(log: str) -> frozenset[str]:

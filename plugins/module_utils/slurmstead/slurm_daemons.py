@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import subprocess
 import time
 from collections.abc import Mapping
@@ -18,6 +20,9 @@ ANSWER = 10.0
 
 UNIT = "slurmctld.service"
 
+STAMP = re.compile(r"^\[[^\]]*\] ", re.MULTILINE)
+"""How a line of slurmctld's log begins (LogTimeFormat)."""
+
 
 class Service(Protocol):
     """Starts slurmctld. Tests have one that needs no systemd."""
@@ -29,7 +34,7 @@ class Service(Protocol):
         """Return running, starting, stopped, or failed; of the process that `restart` began, if it was called."""
 
     def words(self) -> str:
-        """Return what it has printed since `restart`."""
+        """Return what it has said since `restart`."""
 
 
 def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
@@ -53,9 +58,10 @@ def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
 
 
 class Systemd:
-    """slurmctld as a unit of systemd."""
+    """slurmctld as a unit of systemd; `log` is its SlurmctldLogFile, without which all it says is in the journal."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: str = "") -> None:
+        self.log = Log(log)
         self.before = ""
         self.since = time.time()
 
@@ -67,6 +73,7 @@ class Systemd:
         """Begin to restart it. Not waited for: a unit of type notify that hangs would take 90 s of the way back."""
         shown = self._show()
         self.before, self.since = shown.get("MainPID", "0"), time.time()
+        self.log.mark()
         if shown.get("NeedDaemonReload") == "yes":
             run("systemctl", "daemon-reload", seconds=60)
         run("systemctl", "reset-failed", UNIT)
@@ -77,9 +84,32 @@ class Systemd:
         return state_of(self._show(), self.before)
 
     def words(self) -> str:
-        """Return what the journal has of it since the restart."""
+        """Return what the journal and its log have of it since the restart."""
         _, out, _ = run("journalctl", "--quiet", "--output=cat", f"--since=@{int(self.since)}", f"--unit={UNIT}")
-        return out
+        return out + self.log.since_mark()
+
+
+class Log:
+    """The file in which a daemon writes what the journal does not get, once it has read its name."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.size = 0
+
+    def mark(self) -> None:
+        """Let `since_mark` return what is written from now on."""
+        with contextlib.suppress(OSError):
+            self.size = os.stat(self.path).st_size
+
+    def since_mark(self) -> str:
+        """Return what was written, each line as the daemon prints it; of a file that was rotated, all that is in it."""
+        try:
+            with open(self.path, errors="replace") as file:
+                if os.fstat(file.fileno()).st_size >= self.size:
+                    file.seek(self.size)
+                return STAMP.sub("slurmctld: ", file.read())
+        except OSError:
+            return ""
 
 
 def state_of(shown: Mapping[str, str], before: str) -> str:
