@@ -8,12 +8,13 @@ from __future__ import annotations
 import struct
 import uuid
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 Pieces = dict[int, bytes]
 """Bytes by their offset in a disk."""
 
 SECTOR = 512
+MIB = 2**20
 ID = uuid.UUID("6d1b0c6c-6f5c-4d3a-9f5e-1f2d3c4b5a69").bytes
 
 
@@ -32,11 +33,21 @@ def lvm_crc(data: bytes) -> int:
     return zlib.crc32(data, 0xF597A6CF ^ 0xFFFFFFFF) ^ 0xFFFFFFFF
 
 
-def gpt(size: int) -> Pieces:
-    """A GUID partition table with one partition, and its backup at the end."""
+def shares(size: int, count: int) -> tuple[list[int], int]:
+    """Return where partitions of one size begin on a disk, the last one for what is left, and that size, in bytes."""
+    share = (size - 2 * MIB) // (count + 1) // MIB * MIB
+    return [MIB + number * share for number in range(count + 1)], share
+
+
+def gpt(size: int, starts: Sequence[int] = (MIB,)) -> Pieces:
+    """A GUID partition table and its backup at the end; a partition reaches to the next, the last to the end."""
     last = size // SECTOR - 1
-    entry = uuid.UUID("0fc63daf-8483-4772-8e79-3d69d8477de4").bytes_le + ID
-    entries = (entry + struct.pack("<QQQ", 2048, last - 34, 0)).ljust(128 * 128, b"\0")
+    linux = uuid.UUID("0fc63daf-8483-4772-8e79-3d69d8477de4").bytes_le
+    firsts = [start // SECTOR for start in starts]
+    entries = b"".join(
+        (linux + ID[:-1] + bytes([number]) + struct.pack("<QQQ", first, after - 1, 0)).ljust(128, b"\0")
+        for number, (first, after) in enumerate(zip(firsts, [*firsts[1:], last - 33], strict=True))
+    ).ljust(128 * 128, b"\0")
 
     def header(at: int, other: int, table: int) -> bytes:
         def fields(crc: int) -> bytes:

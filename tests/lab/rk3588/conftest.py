@@ -56,10 +56,8 @@ def hold(lab: Any, board: str) -> Iterator[Any]:
     jobs = []
 
     def start(options: str) -> frozenset[int]:
-        script = f'srun sh -c "{SHOW}; sleep 300"'
-        job = lab.user(
-            f"sbatch --parsable --nodelist={board} --output=held-%j {options} --wrap='{script}'".replace("\\", "")
-        )
+        script = "taskset --cpu-list --pid $$; sleep 300"
+        job = lab.user(f"sbatch --parsable --nodelist={board} --output=held-%j {options} --wrap='{script}'")
         jobs.append(job)
         deadline = time.monotonic() + 60
         while not (said := lab.user(f"cat held-{job} 2>/dev/null || true")):
