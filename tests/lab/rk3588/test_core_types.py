@@ -33,7 +33,7 @@ def test_fast_and_slow_cores_side_by_side(run: Any, hold: Any, gres: Any) -> Non
 def test_tasks_have_a_core_each_of_the_kind_that_was_asked_for(
     run: Any, gres: Any, kind: str, cores: frozenset[int]
 ) -> None:
-    seen = run(f"--ntasks=2 {gres(kind, 2)}")
+    seen = run(f"--ntasks=2 --cpus-per-task=1 {gres(kind, 2)}")
 
     assert [len(task) for task in seen] == [1, 1]
     assert len(frozenset.union(*seen)) == 2
