@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from slurmstead import operation_verbs
 from slurmstead.client.verbs import register
 from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
 from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, SITE, lab_directory
@@ -136,6 +137,7 @@ def hardware(
         raise CheckFailed("the hardware differs from what is declared or remembered", "Each line with `look` says how.")
 
 
+operation_verbs.register(app, out, progress_console)
 register(app, out, progress_console)
 
 

@@ -150,21 +150,19 @@ class Slurm:
         return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
 
     def nodes(self) -> dict[str, dict[str, str]]:
-        """Return the fields of each node by name, as scontrol shows them up to the first that is free text."""
+        """Return the fields of each node by name; none where the controller does not answer. See read_nodes."""
         _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
-        found = {}
-        for line in out.splitlines():
-            words = line.partition(" Reason=")[0].split()
-            fields = dict(word.split("=", 1) for word in words if "=" in word)
-            if "NodeName" in fields:
-                found[fields["NodeName"]] = fields
-        return found
+        return read_nodes(out)
 
     def started_at(self) -> float:
         """Return when slurmctld started (seconds since 1970), or 0. When it last read its files, no version says."""
+        return seconds(self.setting("BOOT_TIME"))
+
+    def setting(self, key: str) -> str:
+        """Return what the controller has for a key of its configuration, such as `600 sec`; empty where unknown."""
         _, out, _ = run("scontrol", "show", "config")
         shown = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
-        return seconds({key.strip(): value.strip() for key, value in shown.items()}.get("BOOT_TIME", ""))
+        return {name.strip(): value.strip() for name, value in shown.items()}.get(key, "")
 
     def reconfigure(self) -> str:
         """Have all daemons read the files anew; returns why that failed, or nothing."""
@@ -175,6 +173,48 @@ class Slurm:
         """Drain or resume nodes."""
         more = [f"Reason={reason}"] if reason else []
         run("scontrol", "update", f"NodeName={nodes}", f"State={state}", *more)
+
+    def reboot(self, node: str, reason: str = "") -> str:
+        """Have a node rebooted when its jobs have ended; returns why that is not possible, or nothing.
+
+        With a reason it takes no new jobs and is resumed afterwards. Without one it stays as it is, which is for a node
+        that somebody drained.
+        """
+        words = ["ASAP", "nextstate=RESUME", f"reason={reason}"] if reason else []
+        code, out, err = run("scontrol", "reboot", *words, node)
+        return "" if code == 0 else (err or out).strip() or f"scontrol reboot ended with status {code}"
+
+    def cancel_reboot(self, node: str) -> None:
+        """Withdraw what `reboot` asked for, while the node still waits for its jobs."""
+        run("scontrol", "cancel_reboot", node)
+
+
+def read_nodes(text: str) -> dict[str, dict[str, str]]:
+    """Return the fields of each node by name from `scontrol --oneliner show node`.
+
+    Those up to the reason, which is free text, and the reason itself without who gave it when.
+
+    >>> read_nodes("NodeName=n1 State=IDLE+DRAIN NextState=RESUME Reason=a [b] c [root@2026-11-20T09:00:00] Comment=x")
+    {'n1': {'NodeName': 'n1', 'State': 'IDLE+DRAIN', 'NextState': 'RESUME', 'Reason': 'a [b] c'}}
+    """
+    found = {}
+    for line in text.splitlines():
+        before, _, after = line.partition(" Reason=")
+        fields = dict(word.split("=", 1) for word in before.split() if "=" in word)
+        if "NodeName" in fields:
+            fields["Reason"] = re.sub(r" \[[^\s@\]]+@[^\]]+\].*$", "", after).strip()
+            found[fields["NodeName"]] = fields
+    return found
+
+
+def flags(shown: Mapping[str, str]) -> frozenset[str]:
+    """Return the state and flags of a node by its fields; a silent node has NOT_RESPONDING in every version.
+
+    >>> sorted(flags({"State": "IDLE*+DRAIN"}))
+    ['DRAIN', 'IDLE', 'NOT_RESPONDING']
+    """
+    words = {word.rstrip("*~#!%$@^-") for word in shown["State"].split("+")}
+    return frozenset(words | ({"NOT_RESPONDING"} if "*" in shown["State"] else set()))
 
 
 def seconds(text: str) -> float:

@@ -1,0 +1,107 @@
+"""Operations on the machines of a cluster: each is a playbook and what it is told."""
+
+import json
+import os
+import pathlib
+import subprocess
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from slurmstead import playbook
+from slurmstead.errors import InventoryError, UsageError
+from slurmstead.events import Event, HostEnded
+from slurmstead.outcome import Result
+from slurmstead.paths import PLAYBOOKS
+from slurmstead.progress import Progress, duration
+
+Groups = Mapping[str, list[str]]
+"""The hosts of the groups control, nfs_server and workers."""
+
+
+class _Progress(Progress):
+    """Progress with what the modules say of each node, as soon as they say it."""
+
+    def event(self, event: Event) -> None:
+        super().event(event)
+        if isinstance(event, HostEnded):
+            for line in str(event.result.get("said") or "").splitlines():
+                self._console.print(Text(f"    {line}"), soft_wrap=True)
+
+
+def groups(inventory: pathlib.Path) -> Groups:
+    """Return the hosts of the cluster's groups.
+
+    :raises InventoryError: the inventory cannot be read
+    """
+    done = subprocess.run(
+        ["ansible-inventory", "-i", str(inventory), "--list"],
+        env=playbook.environment(os.environ, plain=True),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode or not inventory.exists():
+        raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
+    listed = json.loads(done.stdout)
+    return {name: _members(listed, name) for name in ("control", "nfs_server", "workers")}
+
+
+def _members(listed: Mapping[str, Mapping[str, list[str]]], group: str) -> list[str]:
+    """Return the hosts of a group and of the groups in it, each once."""
+    inner = (host for child in listed.get(group, {}).get("children", []) for host in _members(listed, child))
+    return list(dict.fromkeys([*listed.get(group, {}).get("hosts", []), *inner]))
+
+
+def workers_alone(found: Groups) -> list[str]:
+    """Return the workers that are nothing else: those that can be rebooted."""
+    return [name for name in found["workers"] if name not in (*found["control"], *found["nfs_server"])]
+
+
+def check_names(names: Iterable[str], found: Groups, inventory: pathlib.Path) -> None:
+    """See that names are those of workers.
+
+    :raises UsageError: one is not
+    """
+    known = workers_alone(found)
+    strangers = [name for name in names if name not in known]
+    if strangers:
+        kinds = {"control": "is the controller", "nfs_server": "has the share"}
+        roles = [words for group, words in kinds.items() if strangers[0] in found[group]]
+        why = roles[0] if roles else f"is no worker in {inventory}"
+        raise UsageError(f"{strangers[0]} {why}", f"The workers are {', '.join(known) or 'none'}.")
+
+
+def run(
+    out: Console,
+    messages: Console,
+    name: str,
+    inventory: pathlib.Path,
+    *,
+    limit: str | None = None,
+    extra_vars: Mapping[str, str | None] | None = None,
+    check: bool = False,
+    plain: bool = False,
+) -> Result:
+    """Run a playbook of an operation and say how long it took; values of `extra_vars` that are None are left out.
+
+    :raises SteadError: it did not end well
+    """
+    given = {key: value for key, value in (extra_vars or {}).items() if value is not None}
+    with _Progress(messages, name) as progress:
+        result = playbook.run(
+            PLAYBOOKS / name,
+            inventory.absolute(),
+            limit=limit,
+            extra_vars=given,
+            check=check,
+            plain=plain,
+            observer=progress,
+        )
+    if result.error:
+        raise result.error
+    changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
+    out.print(f"{name}: done in {duration(result.seconds)}, changed: {', '.join(changed) or 'nothing'}")
+    return result

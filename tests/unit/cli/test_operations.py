@@ -1,0 +1,59 @@
+"""The verbs that work on machines refuse what is no worker before a playbook begins."""
+
+import pytest
+
+from slurmstead import operations
+from slurmstead.errors import ExitCode, UsageError
+from slurmstead.paths import LAB_INVENTORY
+
+FOUND = {"control": ["head"], "nfs_server": ["store"], "workers": ["head", "n1", "n2"]}
+
+NESTED = """
+all: {hosts: {head: , n1: , n2: , n3: }}
+control: {hosts: {head: }}
+nfs_server: {hosts: {head: }}
+workers: {children: {rack1: , rack2: }, hosts: {n3: }}
+rack1: {hosts: {n1: , n2: }}
+rack2: {hosts: {n2: }}
+"""
+
+
+def test_the_groups_of_an_inventory_are_those_with_the_hosts_of_their_children(project):
+    assert operations.groups(project.write("hosts.yml", NESTED)) == {
+        "control": ["head"],
+        "nfs_server": ["head"],
+        "workers": ["n3", "n1", "n2"],
+    }
+
+
+def test_a_worker_that_is_the_controller_too_is_not_among_those_that_can_be_rebooted():
+    assert operations.workers_alone(FOUND) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("head", "is the controller"), ("store", "has the share"), ("n9", "is no worker in hosts.yml")]
+)
+def test_a_name_that_is_no_worker_is_refused_with_the_names_that_are(name, why):
+    with pytest.raises(UsageError, match=f"^{name} {why}") as refused:
+        operations.check_names(["n1", name], FOUND, "hosts.yml")
+    assert refused.value.hint == "The workers are n1, n2."
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["reboot"], "reboot needs names of workers, or --all"),
+        (["reboot", "node1", "--all"], "reboot needs names of workers, or --all"),
+        (["reboot", "node9"], "node9 is no worker"),
+        (["reboot", "node3"], "node3 is the controller"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, project, capsys, arguments, said):
+    assert stead(*arguments, "-i", LAB_INVENTORY) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_an_inventory_that_is_missing_is_named(stead, project, capsys):
+    assert stead("reboot", "--all", "-i", project.path / "none.yml") == ExitCode.USAGE
+    assert "there is no inventory" in capsys.readouterr().err
