@@ -1,0 +1,82 @@
+"""The verbs of scripts/stead, run as a person would, against the lab."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from slurmstead.paths import ROOT
+
+
+@pytest.fixture(scope="session")
+def stead(lab: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a verb on the lab; what it says is in `stdout`."""
+
+    def run(verb: str, *arguments: str, seconds: int = 400) -> subprocess.CompletedProcess[str]:
+        started = time.monotonic()
+        done = subprocess.run(
+            [str(ROOT / "scripts/stead"), verb, *arguments, "--inventory", str(lab.inventory)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        print(f"$ stead {verb} {' '.join(arguments)}: {done.returncode} after {time.monotonic() - started:.0f} s")
+        print(done.stdout)
+        return done
+
+    return run
+
+
+@pytest.fixture
+def submit(lab: Any) -> Iterator[Callable[..., str]]:
+    """Submit a job of an ordinary user to a worker, that writes a line when it ends; what is left is cancelled."""
+
+    def start(node: str, seconds: int, *options: str, wait: bool = True) -> str:
+        words = f"--nodelist={node} --ntasks=1 --mem=50 --no-requeue --output=/dev/null {' '.join(options)}"
+        job = str(lab.user(f"sbatch --parsable {words} --wrap='sleep {seconds} && echo ended >> ended-$SLURM_JOB_ID'"))
+        if wait:
+            lab.user(f"until squeue --noheader --job={job} --states=running | grep -q .; do sleep 1; done")
+        return job
+
+    yield start
+    lab.user("scancel --user=$USER; rm -f ended-*")
+
+
+@pytest.fixture
+def ended_once(lab: Any) -> Callable[[str], bool]:
+    """Say whether a job came to its end, and did so once."""
+    return lambda job: lab.user(f"cat ended-{job} || true") == "ended"
+
+
+@pytest.fixture
+def drained(lab: Any) -> Iterator[Callable[[str, str], None]]:
+    """Drain a worker as a person would; it is resumed in the end."""
+    names: list[str] = []
+
+    def drain(name: str, reason: str) -> None:
+        names.append(name)
+        lab.root(lab.control, f"scontrol update nodename={name} state=drain reason='{reason}'")
+
+    yield drain
+    for name in names:
+        lab.root(lab.control, f"scontrol update nodename={name} state=resume")
+    lab.wait_until_idle(120)
+
+
+@pytest.fixture
+def job_state(lab: Any) -> Callable[[str], str]:
+    """Return the state of a job; slurmctld knows those that ended within the last minutes."""
+    return lambda job: str(lab.root(lab.control, f"squeue --noheader --states=all --job={job} --format=%T"))
+
+
+@pytest.fixture
+def boot_ids(lab: Any) -> Callable[[], dict[str, str]]:
+    """Return what is another one after each boot, by machine."""
+    return lambda: dict(lab.everywhere(lambda name: lab.root(name, "cat /proc/sys/kernel/random/boot_id")))
