@@ -26,7 +26,6 @@ from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
 from slurmstead import lab as stead_lab
-from slurmstead import processes
 from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, ROOT, SITE, lab_directory
 from slurmstead.playbook import accelerator
 
@@ -151,20 +150,10 @@ class Lab:
 
     def ansible(self, *arguments: str, seconds: int = 900, plain: bool = False) -> Run:
         """Run `site.yml`, or the playbook that is named, as a person would; with mitogen unless `plain`."""
-        started = time.monotonic()
-        process = self.begin(*arguments, plain=plain)
-        try:
-            output, _ = process.communicate(timeout=seconds)
-        except BaseException:
-            self.end(process)
-            raise
-        return Run(process.returncode, output, time.monotonic() - started)
-
-    def begin(self, *arguments: str, plain: bool = False) -> subprocess.Popen[str]:
-        """Begin to run a playbook as `ansible` does, without waiting for its end."""
-        playbook = [] if any(pathlib.Path(word).parent in (ROOT, PLAYBOOKS) for word in arguments) else [str(SITE)]
+        playbook = [] if any(word.endswith(".yml") for word in arguments) else [str(SITE)]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-        return subprocess.Popen(
+        started = time.monotonic()
+        done = subprocess.run(
             ["ansible-playbook", "-i", str(self.inventory), *arguments, *playbook],
             cwd=ROOT,
             env={
@@ -178,14 +167,10 @@ class Lab:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,
+            timeout=seconds,
+            check=False,
         )
-
-    def end(self, process: subprocess.Popen[str]) -> None:
-        """Kill a playbook and its workers at once, as a power cut of this computer would."""
-        processes.send(processes.descendants(process.pid), signal.SIGKILL)
-        process.kill()
-        process.wait()
+        return Run(done.returncode, done.stdout, time.monotonic() - started)
 
     def cut_power(self, *names: str) -> None:
         """End machines of the lab as if their plugs were pulled; all of them if none is named."""
