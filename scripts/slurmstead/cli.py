@@ -5,7 +5,7 @@ import pathlib
 import signal
 import sys
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,7 +14,7 @@ from rich.text import Text
 from slurmstead import operation_verbs
 from slurmstead.client.verbs import register
 from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
-from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, SITE, lab_directory
+from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
 
 EPILOG = (
     "Exit codes: 0 good, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
@@ -74,24 +74,20 @@ def up(
     plain: Plain = False,
 ) -> None:
     """Make the machines of an inventory one cluster (site.yml)."""
+    _carry_out(SITE, inventory, limit=limit, tags=tags, check=check, diff=diff, plain=plain)
+
+
+def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> None:
+    """Run a playbook that changes a cluster, and say what it changed where; options as of `playbook.run`."""
     from slurmstead import playbook
     from slurmstead.progress import Progress, print_summary
 
-    with Progress(progress_console, SITE.name) as progress:
-        result = playbook.run(
-            SITE,
-            inventory.absolute(),
-            limit=limit,
-            tags=tags,
-            check=check,
-            diff=diff,
-            plain=plain,
-            observer=progress,
-        )
+    with Progress(progress_console, path.name) as progress:
+        result = playbook.run(path, inventory.absolute(), observer=progress, **options)
     error = result.error
     if error is None and not result.hosts:
         error = InventoryError(
-            f"{inventory} has no host that site.yml works on", "Name hosts in it, and one in --limit."
+            f"{inventory} has no host that {path.name} works on", "Name hosts in it, and one in --limit."
         )
     if not isinstance(error, UsageError):
         print_summary(out, result)
@@ -135,6 +131,41 @@ def hardware(
         raise report.error
     if not report.ok:
         raise CheckFailed("the hardware differs from what is declared or remembered", "Each line with `look` says how.")
+
+
+@app.command()
+def backup(
+    inventory: Inventory = CLUSTER_INVENTORY,
+    output: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="The archive.", metavar="FILE", show_default="CLUSTER-TIME.tar.gz in your state directory"),
+    ] = None,
+    plain: Plain = False,
+) -> None:
+    """Write the queue, the MUNGE key and the configuration of a cluster into one archive. Jobs do not notice."""
+    from slurmstead import backup as archives
+
+    archives.print_report(out, archives.run(progress_console, inventory.absolute(), output, plain=plain))
+
+
+@app.command()
+def restore(
+    archive: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="What `stead backup` wrote.")],
+    inventory: Inventory = CLUSTER_INVENTORY,
+    force: Annotated[bool, typer.Option("--force", help="Give up the jobs that the control node has now.")] = False,
+    plain: Plain = False,
+) -> None:
+    """Make a cluster of an archive, onto a fresh control node too: `up`, with the queue and the key of then."""
+    if not archive.is_file():
+        raise UsageError(f"there is no archive {archive}", "Name a file that `stead backup` wrote.")
+    extra_vars = {"restore_archive": str(archive.absolute()), "restore_force": str(force)}
+    _carry_out(PLAYBOOKS / "restore-cluster.yml", inventory, extra_vars=extra_vars, plain=plain)
+
+
+@app.command()
+def rotate_key(inventory: Inventory = CLUSTER_INVENTORY, plain: Plain = False) -> None:
+    """Give all nodes another MUNGE key. Jobs that run go on; none starts for the moment of change."""
+    _carry_out(PLAYBOOKS / "rotate-key.yml", inventory, plain=plain)
 
 
 operation_verbs.register(app, out, progress_console)

@@ -149,6 +149,12 @@ class Slurm:
         code, out, _ = run(*slurm_jobs.SQUEUE)
         return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
 
+    def owners(self) -> dict[str, int]:
+        """Return the numeric ids of those who have jobs, by name."""
+        _, out, _ = run("squeue", "--all", "--noheader", "--format=%u|%U")
+        pairs = (line.strip().partition("|") for line in out.splitlines())
+        return {name: int(number) for name, _, number in pairs if number.isdigit()}
+
     def nodes(self) -> dict[str, dict[str, str]]:
         """Return the fields of each node by name; none where the controller does not answer. See read_nodes."""
         _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")

@@ -1,0 +1,104 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Copy what makes a cluster into one archive: the half that reads the control node."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_backup
+short_description: Copy what makes a cluster into one archive
+description:
+  - Reads slurmctld's state, also while it runs, the MUNGE key and the configuration of Slurm from the control node,
+    and what was measured from beside the inventory. The archive is written on the computer that runs Ansible, for its
+    owner alone, and is read back before it gets its name. Nothing is written on the control node.
+  - Does not fail for what it expects to go wrong, because the task hides its result; see I(problems).
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  cluster: {type: str, required: true, description: Name of the cluster.}
+  output:
+    description: The archive's file; without one it is named after cluster and time, in the user's own directory.
+    type: path
+  hardware: {type: path, required: true, description: Directory with what was measured.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Copy the cluster into an archive
+  cluster_backup:
+    cluster: lab
+    hardware: "{{ inventory_dir }}/hardware"
+  no_log: true
+  diff: false
+  register: backup
+"""
+
+RETURN = r"""
+problems: {description: Why there is no archive, type: list, elements: str, returned: always}
+report: {description: 'Path, size, and what the manifest says.', type: dict, returned: without problems}
+"""
+
+import base64
+import pathlib
+import socket
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead import backup_archive, conf_model, controller_state, munge
+from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.slurm_change import STATE
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
+from ansible.module_utils.slurmstead.slurm_jobs import State
+
+ETC = pathlib.Path("/etc/slurm")
+
+
+def jobs(state: State) -> dict[str, int] | None:
+    """Return how many jobs run and wait; None where no slurmctld said so."""
+    if not state.heard:
+        return None
+    return {"running": len(state.running), "pending": len(state.live) - len(state.running)}
+
+
+def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.KEY) -> bytes:
+    """Return the archive of a control node. Raises FileNotFoundError where one of its parts is missing."""
+    seen, managed = store.seen(), store.managed()
+    # An edit, or a set of a run that was killed, may never have worked.
+    files = {**seen, **{name: text for name, text in (store.proven() or {}).items() if name in managed}}
+    directory = pathlib.Path(conf_model.read(files["slurm.conf"]).value("StateSaveLocation", STATE))
+    answers = slurm.answers()
+    if answers:
+        controller_state.wait_until_saved(directory)
+    contents = {
+        backup_archive.KEY: key.read_bytes(),
+        **{f"{backup_archive.STATE}{name}": content for name, content in controller_state.read(directory).items()},
+        **{f"{backup_archive.SLURM}{name}": text.encode(errors="surrogateescape") for name, text in files.items()},
+    }
+    manifest = {
+        "cluster": cluster,
+        "control": socket.gethostname(),
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "slurm": slurm.version(),
+        "state_directory": str(directory),
+        "managed": sorted(managed),
+        "jobs": jobs(slurm.state() if answers else State(heard=False)),
+        "owners": slurm.owners() if answers else {},
+    }
+    return backup_archive.pack(manifest, contents)
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec={"cluster": {"type": "str", "required": True}}, supports_check_mode=True)
+    try:
+        packed = collect(module.params["cluster"], Store(ETC), Slurm())
+    except (OSError, KeyError) as error:
+        problem = f"expected a control node with Slurm, its state and a MUNGE key, seen: {error}; run site.yml first"
+        module.exit_json(changed=False, problems=[problem])
+    module.exit_json(changed=False, problems=[], archive=base64.b64encode(packed).decode())
+
+
+if __name__ == "__main__":
+    main()

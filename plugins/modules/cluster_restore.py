@@ -1,0 +1,172 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Put an archive of a cluster onto a control node: the half that works there."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cluster_restore
+short_description: Put an archive of a cluster onto a control node
+description:
+  - Says what stands in the way of it, or puts slurmctld's state, the MUNGE key and the configuration of Slurm in
+    place, and what was measured beside the inventory where nothing is known of a node. slurmctld is stopped and stays
+    so; the next that starts it finds the state. What was there is kept beside it.
+  - An archive that was put in place stays so. The same one a second time changes nothing, unless it is forced.
+  - Does not fail for what it expects to go wrong, because the task hides its result; see I(problems).
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  archive: {type: path, required: true, description: 'The file, on the computer that runs Ansible.'}
+  cluster: {type: str, required: true, description: Name of the cluster that the inventory describes.}
+  users: {type: list, elements: dict, default: [], description: 'Users that are wanted, see M(local_accounts).'}
+  hardware: {type: path, required: true, description: Directory with what was measured.}
+  look: {type: bool, default: false, description: Only say what stands in the way.}
+  force: {type: bool, default: false, description: Give up the jobs that the control node has.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Put the archive in place
+  cluster_restore:
+    archive: /home/ann/lab-2026-11-21T15.20.31Z.tar.gz
+    cluster: lab
+    hardware: "{{ inventory_dir }}/hardware"
+  no_log: true
+  diff: false
+  register: restored
+"""
+
+RETURN = r"""
+problems: {description: What stands in the way, type: list, elements: str, returned: always}
+notes: {description: What the user should know, type: list, elements: str, returned: always}
+"""
+
+import base64
+import json
+import pathlib
+import platform
+import pwd
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead import (
+    accounts,
+    backup_archive,
+    conf_model,
+    controller_state,
+    gate,
+    munge,
+    slurm_versions,
+)
+from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.restore_refusals import Target, refusals
+from ansible.module_utils.slurmstead.slurm_change import STATE
+from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm, run
+from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+
+ETC = pathlib.Path("/etc/slurm")
+RESTORED = "restored"
+"""Name of the note of the archive that was put in place."""
+
+STOP_SECONDS = 120.0
+
+
+def here(store: Store, slurm: Slurm, state_directory: str) -> tuple[Job, ...]:
+    """Return the jobs of this node's slurmctld; of one that does not answer those that its state holds."""
+    if slurm.answers():
+        return slurm.state().live
+    files, version = store.seen(), slurm.version()
+    if not version or "slurm.conf" not in files or not (pathlib.Path(state_directory) / controller_state.JOBS).exists():
+        return ()
+    return gate.passage(files, version, State(), state_directory).queue.live
+
+
+def target(module: AnsibleModule, store: Store, slurm: Slurm) -> Target:
+    """Return what the archive is compared with."""
+    release = platform.freedesktop_os_release()
+    installed = slurm.version() or slurm_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
+    found = store.seen().get("slurm.conf")
+    directory = conf_model.read(found or "").value("StateSaveLocation", STATE)
+    _, users = accounts.wanted([], module.params["users"])
+    known = {**accounts.known().users, **{user.name: user.uid for user in users}}
+    jobs = here(store, slurm, directory) if found else ()
+    return Target(module.params["cluster"], installed or "", jobs, known)
+
+
+def is_done(store: Store, manifest: Mapping[str, Any], digest: str) -> bool:
+    """Say whether this archive was put in place here, and its state has been in use since."""
+    state = pathlib.Path(manifest["state_directory"])
+    return store.recall(RESTORED).get("sha256") == digest and (state / controller_state.JOBS).exists()
+
+
+def put(
+    store: Store,
+    manifest: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    digest: str,
+    key: pathlib.Path = munge.KEY,
+    user: str = munge.USER,
+) -> list[str]:
+    """Put everything in place; returns where what was there is kept.
+
+    The configuration comes last: without it slurmctld does not start, so that it never starts with half of the rest.
+    """
+    code, _, err = run("systemctl", "stop", UNIT, seconds=STOP_SECONDS)
+    if code:
+        raise OSError(f"slurmctld does not stop: {err.strip()}")
+    texts = {
+        name: content.decode(errors="surrogateescape")
+        for name, content in backup_archive.below(files, backup_archive.SLURM).items()
+    }
+    owner = pwd.getpwnam(conf_model.read(texts["slurm.conf"]).value("SlurmUser", "root"))
+    directory = pathlib.Path(manifest["state_directory"])
+    state = backup_archive.below(files, backup_archive.STATE)
+    notes = [controller_state.place(state, directory, owner.pw_uid, owner.pw_gid)]
+    if not munge.is_right(files[backup_archive.KEY], key, user):
+        munge.write(files[backup_archive.KEY], key, user)
+    store.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+    for name, text in texts.items():
+        path = store.directory / name
+        if name not in manifest["managed"] and not path.exists():
+            path.write_text(text, errors="surrogateescape")
+    notes.append(store.publish({name: text for name, text in texts.items() if name in manifest["managed"]}))
+    store.prove()
+    store.note(RESTORED, {"sha256": digest, "created": manifest["created"]})
+    return [f"what was there before is kept in {path}" for path in notes if path]
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "content_base64": {"type": "str", "no_log": True},
+            "manifest": {"type": "str", "required": True},
+            "sha256": {"type": "str", "required": True},
+            "cluster": {"type": "str", "required": True},
+            "users": {"type": "list", "elements": "dict", "default": []},
+            "force": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    store, slurm = Store(ETC), Slurm()
+    manifest, digest, force = json.loads(module.params["manifest"]), module.params["sha256"], module.params["force"]
+    notes, problems, changed = [], [], False
+    try:
+        if is_done(store, manifest, digest) and not force:
+            notes = ["this archive was put in place by an earlier run, and its state stays; --force puts it back again"]
+        else:
+            problems = refusals(manifest, target(module, store, slurm), force)
+            changed = not problems
+            if changed and module.params["content_base64"] and not module.check_mode:
+                _, files = backup_archive.unpack(base64.b64decode(module.params["content_base64"]))
+                notes = put(store, manifest, files, digest)
+    except (OSError, KeyError, ValueError, backup_archive.DamagedError) as error:
+        problems = [f"the archive cannot be put in place: {error}"]
+    module.exit_json(changed=changed, problems=problems, notes=notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Stop slurmctld for a moment in which no job may start, and start it again."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: slurm_controller
+short_description: Stop slurmctld for a moment in which no job may start, and start it again
+description:
+  - Jobs that run go on without slurmctld, and report their end when it is back. Nothing starts meanwhile.
+  - Workers in I(drain) take no new jobs until their health check finds nothing wrong; whom somebody else has drained
+    stays as he is.
+  - Started means that it answers.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  state: {type: str, required: true, choices: [started, stopped], description: What it is to be.}
+  drain: {type: list, elements: str, default: [], description: Names of workers.}
+  reason: {type: str, default: '', description: Why they are drained.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Stop slurmctld
+  slurm_controller:
+    state: stopped
+"""
+
+RETURN = r"""
+drained: {description: Workers that were drained., type: list, elements: str, returned: success}
+"""
+
+import time
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead.gate_verdict import died_of
+from ansible.module_utils.slurmstead.hostlist import compress
+from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm, Systemd, run
+
+SECONDS = 120.0
+"""In which it has to stop, or to answer."""
+
+PAUSE = 0.2
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "required": True, "choices": ["started", "stopped"]},
+            "drain": {"type": "list", "elements": "str", "default": []},
+            "reason": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    slurm, stop = Slurm(), module.params["state"] == "stopped"
+    if module.check_mode:
+        module.exit_json(changed=stop == slurm.answers(), drained=[])
+    was_up = slurm.answers()
+    if not stop and not was_up:
+        start(module, slurm)
+    drained = drain(slurm, module.params["drain"], module.params["reason"]) if was_up or not stop else []
+    if stop:
+        code, _, err = run("systemctl", "stop", UNIT, seconds=SECONDS)
+        if code:
+            module.fail_json(msg=f"slurmctld does not stop: {err.strip()}; see `journalctl -u slurmctld`")
+    module.exit_json(changed=stop == was_up or bool(drained), drained=drained)
+
+
+def start(module: AnsibleModule, slurm: Slurm) -> None:
+    """Start slurmctld and wait until it answers."""
+    service, until = Systemd(), time.monotonic() + SECONDS
+    service.restart()
+    while not slurm.answers():
+        if time.monotonic() > until or service.state() == "failed":
+            said = died_of(service.words())
+            module.fail_json(msg=f"slurmctld does not answer; it last said: {said}; see `journalctl -u slurmctld`")
+        time.sleep(PAUSE)
+
+
+def drain(slurm: Slurm, names: list[str], reason: str) -> list[str]:
+    """Drain whom nobody has drained; returns whom."""
+    shown = slurm.nodes()
+    new = sorted(name for name in names if name in shown and "DRAIN" not in shown[name].get("State", ""))
+    if new:
+        slurm.update(compress(new), "DRAIN", reason)
+    return new
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""An archive is put in place as a whole, once, and before slurmctld can start. systemctl is imitated."""
+
+from __future__ import annotations
+
+import getpass
+import pathlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead import controller_state, munge
+from ansible.module_utils.slurmstead.config_sets import Store
+
+LoadModule = Callable[[str], types.ModuleType]
+
+
+@pytest.fixture
+def ran(load_module: LoadModule, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The commands that were run; each succeeds."""
+    found: list[tuple[str, ...]] = []
+
+    def run(*command: str, seconds: float) -> tuple[int, str, str]:
+        del seconds
+        found.append(command)
+        return 0, "", ""
+
+    monkeypatch.setattr(load_module("cluster_restore"), "run", run)
+    return found
+
+
+@pytest.fixture
+def put(load_module: LoadModule, ran: list[tuple[str, ...]], tmp_path: pathlib.Path) -> Callable[[], list[str]]:
+    """Put an archive in place below a directory."""
+    module, me = load_module("cluster_restore"), getpass.getuser()
+    conf = f"SlurmUser={me}\nStateSaveLocation={tmp_path}/state\n"
+    files = {
+        "state/job_state": b"jobs",
+        "munge.key": b"key",
+        "slurm/slurm.conf": conf.encode(),
+        "slurm/topology.conf": b"SwitchName=a\n",
+    }
+    manifest: dict[str, Any] = {
+        "state_directory": f"{tmp_path}/state",
+        "managed": ["slurm.conf"],
+        "created": "2026-11-21T15:20:31Z",
+    }
+
+    def call() -> list[str]:
+        notes: list[str] = module.put(Store(tmp_path / "etc"), manifest, files, "digest", tmp_path / "munge.key", me)
+        assert module.is_done(Store(tmp_path / "etc"), manifest, "digest")
+        assert not module.is_done(Store(tmp_path / "etc"), manifest, "another")
+        return notes
+
+    return call
+
+
+def test_everything_is_in_place_and_slurmctld_is_stopped(
+    put: Callable[[], list[str]], ran: list[tuple[str, ...]], tmp_path: pathlib.Path
+) -> None:
+    assert put() == []
+
+    store = Store(tmp_path / "etc")
+    assert controller_state.read(tmp_path / "state") == {"job_state": b"jobs"}
+    assert munge.is_right(b"key", tmp_path / "munge.key", getpass.getuser())
+    assert (store.is_proven, sorted(store.managed())) == (True, ["slurm.conf"])
+    assert store.seen()["topology.conf"] == "SwitchName=a\n"
+    assert ran == [("systemctl", "stop", "slurmctld.service")]
+
+
+def test_what_was_there_is_kept_and_said(put: Callable[[], list[str]], tmp_path: pathlib.Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "job_state").write_bytes(b"empty queue")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "slurm.conf").write_text("ClusterName=fresh\n")
+    (tmp_path / "etc" / "topology.conf").write_text("SwitchName=b\n")
+
+    kept = [pathlib.Path(note.rpartition(" ")[2]) for note in put()]
+
+    assert (kept[0] / "job_state").read_bytes() == b"empty queue"
+    assert (kept[1] / "slurm.conf").read_text() == "ClusterName=fresh\n"
+    assert Store(tmp_path / "etc").seen()["topology.conf"] == "SwitchName=b\n"
+
+
+def test_an_archive_whose_state_is_gone_is_put_in_place_again(
+    put: Callable[[], list[str]], load_module: LoadModule, tmp_path: pathlib.Path
+) -> None:
+    put()
+    (tmp_path / "state" / "job_state").unlink()
+
+    module = load_module("cluster_restore")
+    assert not module.is_done(Store(tmp_path / "etc"), {"state_directory": f"{tmp_path}/state"}, "digest")
+
+
+def test_slurmctld_that_does_not_stop_leaves_everything_as_it_was(
+    put: Callable[[], list[str]], load_module: LoadModule, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setattr(load_module("cluster_restore"), "run", lambda *_, seconds: (1, "", f"after {seconds:.0f} s"))
+
+    with pytest.raises(OSError, match="slurmctld does not stop: after 120 s"):
+        put()
+
+    assert list(tmp_path.iterdir()) == []
