@@ -45,6 +45,13 @@ def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
     return {name: yaml.safe_load(file.read_text()) for name, file in files.items() if file.exists()}
 
 
+def signed_on(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], result: str) -> dict[str, str]:
+    """Return the credentials in the results of machine_examination that were registered as `result`, by node."""
+    examined = {name: hostvars[name].get(result, {}).get("examined", {}) for name in names}
+    signed = {name: seen.get("credential", {}).get("text") for name, seen in examined.items()}
+    return {name: text for name, text in signed.items() if text}
+
+
 def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], results: Iterable[str]) -> list[str]:
     """Return a line for each problem that the nodes found, with the name of the node.
 
@@ -130,6 +137,7 @@ class FilterModule:
             "node_lines": refusing(slurm_nodes.node_lines),
             "remembered_hardware": remembered_hardware,
             "role_packages": role_packages,
+            "signed_on": signed_on,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
             "slurmd_parameters": slurmd_parameters,

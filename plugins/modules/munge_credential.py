@@ -9,6 +9,7 @@ module: munge_credential
 short_description: Sign a MUNGE credential and read those of others
 description:
   - Reads the credentials that other nodes signed, and fails with the reason if one of them cannot be read.
+  - After such a failure, RV(refused) has all that was read.
   - Signs a credential as the user C(nobody), so that it is worth nothing to whoever sees it.
 attributes:
   check_mode: {support: full}
@@ -25,28 +26,24 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-credential: {description: A credential signed by this node., type: str, returned: always}
+credential: {description: A credential signed by this node., type: str, returned: success}
+refused:
+  description: What unmunge said, by the name of the node whose credential it refused.
+  type: dict
+  returned: when munge answers
 """
 
 import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
 
-SECONDS = 15
-USER: str | None = "nobody"
-GROUP: str | None = "nogroup"
+from ansible.module_utils.slurmstead.credentials import munge
+
 HINTS = {
     "Rewound": "its clock is ahead of this node's: compare `chronyc tracking` on both",
     "Expired": "its clock is behind this node's: compare `chronyc tracking` on both",
     "Invalid credential": "the keys differ: run site.yml on both, and see that munge was restarted",
 }
-
-
-def munge(command: str, text: str) -> subprocess.CompletedProcess[str]:
-    """Run munge or unmunge as an ordinary user, with `text` as its input."""
-    return subprocess.run(
-        command.split(), input=text, capture_output=True, text=True, timeout=SECONDS, user=USER, group=GROUP
-    )
 
 
 def problem(signer: str, said: str) -> str:
@@ -62,16 +59,16 @@ def main() -> None:
         signed = munge("/usr/bin/munge --no-input", "")
         if signed.returncode:
             module.fail_json(msg=f"this node cannot sign: {signed.stderr.strip()}; see `journalctl -u munge`")
-        problems = []
+        refused = {}
         for signer, credential in sorted(module.params["decode"].items()):
             done = munge("/usr/bin/unmunge", credential)
             if done.returncode:
-                problems.append(problem(signer, done.stderr.strip()))
+                refused[signer] = done.stderr.strip()
     except (OSError, subprocess.TimeoutExpired) as error:
         module.fail_json(msg=f"munge does not answer: {error}; see `journalctl -u munge`")
-    if problems:
-        module.fail_json(msg="; ".join(problems))
-    module.exit_json(changed=False, credential=signed.stdout.strip())
+    if refused:
+        module.fail_json(msg="; ".join(problem(*pair) for pair in refused.items()), refused=refused)
+    module.exit_json(changed=False, credential=signed.stdout.strip(), refused=refused)
 
 
 if __name__ == "__main__":

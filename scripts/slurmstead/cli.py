@@ -5,7 +5,7 @@ import pathlib
 import signal
 import sys
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -15,6 +15,9 @@ from slurmstead import operation_verbs
 from slurmstead.client.verbs import register
 from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
 from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
+
+if TYPE_CHECKING:
+    from slurmstead.outcome import Result
 
 EPILOG = (
     "Exit codes: 0 good, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
@@ -41,6 +44,8 @@ Release = Annotated[str | None, typer.Option("--release", help="Debian of the ma
 Clean = Annotated[
     bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")
 ]
+Limit = Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")]
+Tags = Annotated[str | None, typer.Option(help="Run the tasks with these tags only.", metavar="TAGS")]
 Plain = Annotated[bool, typer.Option("--plain", help="Leave the accelerator (mitogen) out.")]
 
 
@@ -67,8 +72,8 @@ def test(
 @app.command()
 def up(
     inventory: Inventory = CLUSTER_INVENTORY,
-    limit: Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")] = None,
-    tags: Annotated[str | None, typer.Option(help="Run the tasks with these tags only.", metavar="TAGS")] = None,
+    limit: Limit = None,
+    tags: Tags = None,
     check: Annotated[bool, typer.Option("--check", help="Change nothing; say what would be changed.")] = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show how files change.")] = False,
     plain: Plain = False,
@@ -77,8 +82,19 @@ def up(
     _carry_out(SITE, inventory, limit=limit, tags=tags, check=check, diff=diff, plain=plain)
 
 
-def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> None:
-    """Run a playbook that changes a cluster, and say what it changed where; options as of `playbook.run`."""
+@app.command()
+def drift(
+    inventory: Inventory = CLUSTER_INVENTORY, limit: Limit = None, tags: Tags = None, plain: Plain = False
+) -> None:
+    """Say what `up` would change, and change nothing; 1 if there is something."""
+    result = _carry_out(SITE, inventory, limit=limit, tags=tags, check=True, diff=True, plain=plain)
+    changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
+    if changed:
+        raise CheckFailed(f"{', '.join(changed)} would be changed", "`up` with the same options does it.")
+
+
+def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> "Result":
+    """Run a playbook on a cluster and print what it did on each host; options as of `playbook.run`."""
     from slurmstead import playbook
     from slurmstead.progress import Progress, print_summary
 
@@ -93,6 +109,25 @@ def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> N
         print_summary(out, result)
     if error:
         raise error
+    return result
+
+
+@app.command()
+def doctor(
+    inventory: Inventory = CLUSTER_INVENTORY,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    plain: Plain = False,
+) -> None:
+    """Examine all machines of a cluster: a line for each thing that is wrong, and what to do. Changes nothing."""
+    from slurmstead import doctor as examining
+
+    report = examining.run(progress_console, inventory.absolute(), plain=plain)
+    if as_json:
+        print(report.to_json())
+    else:
+        examining.print_report(out, report)
+    if report.error:
+        raise report.error
 
 
 @app.command()

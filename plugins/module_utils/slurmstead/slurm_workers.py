@@ -52,15 +52,17 @@ class Workers:
 
     def outstanding(self) -> list[str]:
         """Return the nodes whose slurmd is older than the last change that it reads at its start only."""
+        left = self.waiting()
+        if left != self.store.recall(RESTARTS):
+            self.store.note(RESTARTS, left)
+        return sorted(left)
+
+    def waiting(self) -> dict[str, float]:
+        """Return the same nodes with since when, and leave the notes as they are."""
         noted = self.store.recall(RESTARTS)
-        if not noted:
-            return []
-        shown = self.slurm.nodes()
-        left = {
+        shown = self.slurm.nodes() if noted else {}
+        return {
             name: since
             for name, since in noted.items()
             if name in shown and seconds(shown[name].get("SlurmdStartTime", "")) <= since
         }
-        if left != noted:
-            self.store.note(RESTARTS, left)
-        return sorted(left)

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ansible.module_utils.slurmstead import credentials
+
 RunModule = Callable[..., Any]
 
 
@@ -42,9 +44,9 @@ def commands(
 
     monkeypatch.setattr(module, "munge", here)
     # Tests need not run as root.
-    monkeypatch.setattr(module, "USER", None)
-    monkeypatch.setattr(module, "GROUP", None)
-    monkeypatch.setattr(module, "SECONDS", 0.5)
+    monkeypatch.setattr(credentials, "USER", None)
+    monkeypatch.setattr(credentials, "GROUP", None)
+    monkeypatch.setattr(credentials, "SECONDS", 0.5)
     script(tmp_path / "munge", "echo MUNGE:own:")
     script(
         tmp_path / "unmunge",
@@ -72,6 +74,7 @@ def test_every_node_whose_credential_cannot_be_read_is_named(run_module: RunModu
     done = run_module("munge_credential", decode=decode)
 
     assert done.failed
+    assert done.result["refused"] == dict.fromkeys(["node2", "node4"], "Error: Invalid credential")
     assert "node1" not in done.message
     assert done.message.index("node2 signed") < done.message.index("node4 signed")
 

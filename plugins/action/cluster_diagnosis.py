@@ -1,0 +1,85 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Judge a cluster by what was seen on its machines. Opens no connection, changes nothing.
+
+Arguments:
+
+control            name of the machine that runs slurmctld
+addresses          address by name of machine
+examined           name under which the machines' results of machine_examination were registered
+read               name under which those of munge_credential were
+files              the configuration of Slurm as the inventory makes it, text by name
+groups, users      what is declared of accounts, see local_accounts
+
+It fails if anything is wrong; `findings` in its result has each with host, about, seen and advice, `machines` is the
+number of machines that were to be examined.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import ansible.module_utils
+from ansible.plugins.action import ActionBase
+
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+accounts = importlib.import_module("ansible.module_utils.slurmstead.accounts")
+diagnosis = importlib.import_module("ansible.module_utils.slurmstead.diagnosis")
+
+
+class ActionModule(ActionBase):
+    """Hears all machines of the play at once."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return the findings, and fail if there is one."""
+        del tmp
+        variables, arguments = task_vars or {}, self._task.args
+        heard = {name: variables["hostvars"][name] for name in variables["ansible_play_hosts_all"]}
+        found = diagnosis.findings(cluster(arguments, heard))
+        shown = [{key: getattr(finding, key) for key in ("host", "about", "seen", "advice")} for finding in found]
+        return {
+            "failed": bool(found),
+            "msg": "\n".join(finding.line for finding in found) or f"nothing found on {len(heard)} machines",
+            "findings": shown,
+            "machines": len(heard),
+        }
+
+
+def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return what is judged; `hosts` has the variables of each machine."""
+    examined = {name: host.get(arguments["examined"]) or {} for name, host in hosts.items()}
+    read = {name: host.get(arguments["read"]) or {} for name, host in hosts.items()}
+    logins = (host.get(key) for host in hosts.values() for key in ("ansible_user", "bootstrap_user"))
+    return diagnosis.Cluster(
+        control=arguments["control"],
+        addresses=arguments["addresses"],
+        machines={
+            name: {**result["examined"], "offset": result["offset"]}
+            for name, result in examined.items()
+            if "examined" in result
+        },
+        silent={name: _why(result) for name, result in examined.items() if "examined" not in result},
+        refused={name: result["refused"] for name, result in read.items() if result.get("refused")},
+        files=arguments.get("files") or {},
+        accounts=_numbers(arguments.get("groups") or (), arguments.get("users") or ()),
+        logins=frozenset(str(login) for login in logins if login),
+    )
+
+
+def _why(result: Mapping[str, Any]) -> str:
+    """Return why a machine was not examined, in one line."""
+    said = str(result.get("msg") or result.get("module_stderr") or "no answer").strip()
+    return " ".join(said.splitlines()[-1].split()) if said else "no answer"
+
+
+def _numbers(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Return the numbers of each declared user whose group is declared too."""
+    all_groups, all_users = accounts.wanted(groups, users)
+    numbers = {group.name: group.gid for group in all_groups}
+    return {user.name: (user.uid, numbers[user.group]) for user in all_users if user.group in numbers}

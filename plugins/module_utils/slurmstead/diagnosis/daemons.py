@@ -1,0 +1,104 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Do the services run, now and after a boot, and are they those that are installed?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from ansible.module_utils.slurmstead import slurm_versions
+from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Facts, Finding, both
+
+AT_BOOT = ("enabled", "static", "alias", "indirect", "generated")
+
+
+def services(cluster: Cluster) -> Iterator[Finding]:
+    """What has to run runs."""
+    for name, facts in cluster.machines.items():
+        for unit, state in facts["units"].items():
+            look = f"see `journalctl -u {unit}`, mend it, then `systemctl start {unit}`"
+            if not state["loaded"]:
+                yield Finding(name, f"service {unit}", f"{unit} is not installed", "run site.yml")
+            elif state["active"] not in ("active", "reloading"):
+                words = state["sub"] if state["active"] == "activating" else state["active"]
+                result = "" if state["result"] in ("", "success") else f", {state['result']}"
+                yield Finding(name, f"service {unit}", f"{unit} does not run ({words}{result})", look)
+            elif state["enabled"] not in AT_BOOT:
+                yield Finding(
+                    name, "boot", f"{unit} is not started at boot", f"`systemctl enable {unit}`, or run site.yml"
+                )
+
+
+def failed_units(cluster: Cluster) -> Iterator[Finding]:
+    """No other unit failed."""
+    for name, facts in cluster.machines.items():
+        for unit in facts["failed"]:
+            if unit.removesuffix(".service") not in facts["wanted"]["units"]:
+                advice = f"see `systemctl status {unit}`; `systemctl reset-failed` when it is mended"
+                yield Finding(name, "failed", f"{unit} failed", advice)
+
+
+def descriptions(cluster: Cluster) -> Iterator[Finding]:
+    """systemd has read the units as they are."""
+    for name, facts in cluster.machines.items():
+        for unit, state in facts["units"].items():
+            if state["reload"]:
+                seen = f"the description of {unit} was changed, and systemd has not read it"
+                yield Finding(name, "reload", seen, f"`systemctl daemon-reload`, then `systemctl restart {unit}`")
+
+
+def old_programs(cluster: Cluster) -> Iterator[Finding]:
+    """A daemon is as new as its package."""
+    nodes = cluster.brain.get("slurm", {}).get("nodes", {})
+    for name, facts in cluster.machines.items():
+        running = {"slurmctld": facts["slurm"].get("version", ""), "slurmd": nodes.get(name, {}).get("Version", "")}
+        for unit, state in facts["units"].items():
+            installed = upstream(facts["packages"].get(unit, ""))
+            if state["outdated"]:
+                seen = f"{unit} is older than its package: {state['outdated']} was replaced after it started"
+            elif installed and running.get(unit) and state["pid"] and upstream(running[unit]) != installed:
+                seen = f"{unit} is {running[unit]}, and {installed} is installed"
+            else:
+                continue
+            yield Finding(name, "outdated", seen, f"`systemctl restart {unit}`; jobs go on")
+
+
+def upstream(version: str) -> str:
+    """Return the version of the program in that of a package.
+
+    >>> upstream("22.05.8-4+deb12u3"), upstream("1:0.5.15-2")
+    ('22.05.8', '0.5.15')
+    """
+    found = re.match(r"(?:\d+:)?([0-9.]+)", version)
+    return found[1] if found else ""
+
+
+def packages(cluster: Cluster) -> Iterator[Finding]:
+    """Machines of one release have the same packages."""
+    installed: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for name, facts in cluster.machines.items():
+        for package, version in facts["packages"].items():
+            installed[facts["release"], package][name] = version
+    for (_, package), versions in installed.items():
+        usual, _ = Counter(versions.values()).most_common(1)[0]
+        others = ", ".join(name for name, version in versions.items() if version == usual)
+        for name, version in versions.items():
+            if version != usual:
+                seen = f"{package} {version} is installed, and {usual} on {others}"
+                yield Finding(name, "version", seen, "upgrade all machines to the same; control first")
+
+
+def mixtures(cluster: Cluster) -> Iterator[Finding]:
+    """slurmctld understands the slurmd and the clients of all machines."""
+    controller = _series(cluster.brain, "slurmctld")
+    for name, facts in cluster.machines.items():
+        node = _series(facts, "slurmd") or _series(facts, "slurm-client")
+        if controller in slurm_versions.OLDEST_PEER and node and not slurm_versions.can_talk(controller, node):
+            seen = f"slurmctld {controller} on {cluster.control} does not understand its Slurm {node}"
+            yield Finding(name, "mixture", seen, "install the same release on both", both([name], "version"))
+
+
+def _series(facts: Facts, package: str) -> str:
+    """Return the first two numbers of a version, such as 22.05; empty where the package is missing."""
+    return ".".join(upstream(facts.get("packages", {}).get(package, "")).split(".")[:2])

@@ -1,0 +1,108 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Clocks, accounts and keys: by these machines believe each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Finding, both
+
+CLOCK = 1.0
+"""Seconds. MUNGE takes 300; chrony keeps milliseconds."""
+
+KEY_MODE = "0400 munge:munge"
+AGREE = "run site.yml --tags munge"
+
+
+def clocks(cluster: Cluster) -> Iterator[Finding]:
+    """No clock differs from that of control."""
+    least, most = cluster.brain.get("offset", (0.0, 0.0))
+    for name, facts in cluster.machines.items():
+        # Bounds, because an answer takes its time.
+        low, high = facts["offset"][0] - most, facts["offset"][1] - least
+        by_chrony = facts["clock"]["offset"] or 0.0
+        if name != cluster.control and (low > CLOCK or high < -CLOCK):
+            error = low if low > 0 else high
+            side = "ahead of" if error > 0 else "behind"
+            seen = f"its clock is at least {abs(error):.0f} s {side} that of {cluster.control}"
+        elif abs(by_chrony) > CLOCK:
+            seen = f"its clock is {abs(by_chrony):.0f} s off, says chrony"
+        else:
+            continue
+        yield Finding(name, "clock", seen, "see `chronyc sources`; `chronyc makestep` puts it right at once")
+
+
+def time_sources(cluster: Cluster) -> Iterator[Finding]:
+    """chrony has a source of time."""
+    for name, facts in cluster.running("chrony"):
+        error = facts["clock"]["error"]
+        if error:
+            advice = f"does {cluster.control} answer it? See `chronyc sources`"
+            yield Finding(name, "time", f"chrony: {error}", advice, both([name], "service chrony"))
+
+
+def accounts(cluster: Cluster) -> Iterator[Finding]:
+    """A user has the same numbers everywhere: files and jobs know nothing else of a user."""
+    for name, facts in cluster.machines.items():
+        for user, wanted in cluster.accounts.items():
+            there = facts["accounts"].get(user)
+            if there is None:
+                yield Finding(name, "accounts", f"the user {user} is missing", "run site.yml --tags accounts")
+            elif tuple(there) != wanted:
+                seen = f"{user} has the numbers {_ids(there)}, and the inventory says {_ids(wanted)}"
+                advice = "give the files to the latter, then use usermod and groupmod"
+                yield Finding(name, "accounts", seen, advice)
+        known = cluster.brain.get("accounts", {})
+        for user, there in facts["accounts"].items():
+            if user in known and user not in cluster.logins | cluster.accounts.keys() and known[user] != there:
+                seen = f"{user} has the numbers {_ids(there)}, and {_ids(known[user])} on {cluster.control}"
+                yield Finding(name, "accounts", seen, "declare the user in accounts_users, with one number")
+
+
+def _ids(numbers: tuple[int, int]) -> str:
+    return f"{numbers[0]}:{numbers[1]}"
+
+
+def keys(cluster: Cluster) -> Iterator[Finding]:
+    """All machines have the key of control, and nobody else can read it."""
+    born = cluster.brain.get("key", {}).get("digest")
+    for name, facts in cluster.machines.items():
+        key = facts["key"]
+        if key["error"]:
+            yield Finding(name, "key", f"/etc/munge/munge.key cannot be read: {key['error']}", AGREE)
+        elif born and key["digest"] != born:
+            yield Finding(name, "key", f"its MUNGE key is not that of {cluster.control}", AGREE)
+        elif key["mode"] != KEY_MODE:
+            yield Finding(name, "key", f"its MUNGE key is {key['mode']}, and not {KEY_MODE}", AGREE)
+
+
+def signatures(cluster: Cluster) -> Iterator[Finding]:
+    """munge signs."""
+    for name, facts in cluster.machines.items():
+        error = facts["credential"]["error"]
+        if error:
+            advice = "see `journalctl -u munge`"
+            yield Finding(name, "munge", f"it cannot sign: {error}", advice, both([name], "service munge", "key"))
+
+
+def round_trips(cluster: Cluster) -> Iterator[Finding]:
+    """Every machine reads what every other signed."""
+    old = {name for name in cluster.machines if _has_old_key(cluster, name)}
+    for name in sorted(old):
+        yield Finding(name, "munge", "munge still has the key before this one", "`systemctl restart munge`")
+    for reader, refused in cluster.refused.items():
+        for signer, said in refused.items():
+            if not old & {reader, signer}:
+                seen = f"it cannot read what {signer} signed ({said.removeprefix('unmunge: ')})"
+                causes = both([reader, signer], "key", "clock", "munge", "service munge")
+                advice = f"compare keys and clocks of both, and see `journalctl -u munge` on {signer}"
+                yield Finding(reader, "credential", seen, advice, causes)
+
+
+def _has_old_key(cluster: Cluster, name: str) -> bool:
+    """Whether munge was started before its key was written, and others notice."""
+    facts = cluster.machines[name]
+    noticed = cluster.refused.get(name) or any(name in refused for refused in cluster.refused.values())
+    started = facts["units"].get("munge", {}).get("started", 0.0)
+    # The start is known to a second.
+    return bool(noticed) and 0 < started < facts["key"].get("written", 0.0) - 1

@@ -1,0 +1,63 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Can share, scratch and system disks be used, and can jobs be kept within bounds?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Finding, both
+
+PART = 20
+"""Space is short where less than one in so many is free, and less than MUCH."""
+
+MUCH = 5120
+"""MiB."""
+
+CONTROLLERS = {"v2": ("cpu", "cpuset", "memory"), "v1": ("cpuset", "freezer", "memory")}
+"""What Slurm needs to hold jobs to what they asked for."""
+
+
+def mounts(cluster: Cluster) -> Iterator[Finding]:
+    """Each directory has its file system, and answers."""
+    for name, facts in cluster.machines.items():
+        for path, must_be_mounted in facts["wanted"]["paths"].items():
+            state = facts["paths"][path]
+            if state["error"]:
+                asked = f"; is nfs-server up on {_server(cluster)}?" if must_be_mounted else ""
+                advice = f"see `findmnt {path}` and `journalctl -b`{asked}"
+                yield Finding(name, "mount", f"{path} does not answer: {state['error']}", advice)
+            elif must_be_mounted and not state["source"]:
+                yield Finding(name, "mount", f"nothing is mounted on {path}", "run site.yml, and see `journalctl -b`")
+            elif state.get("readonly"):
+                advice = "see `dmesg` for errors of the disk, then mount it anew"
+                yield Finding(name, "mount", f"{path} is read-only", advice)
+
+
+def _server(cluster: Cluster) -> str:
+    return next((name for name, _ in cluster.running("nfs-server")), "the server")
+
+
+def space(cluster: Cluster) -> Iterator[Finding]:
+    """Nothing is nearly full."""
+    for name, facts in cluster.machines.items():
+        for path, state in facts["paths"].items():
+            # The share is told of once, where it is stored.
+            if state["error"] or str(state.get("type", "")).startswith("nfs"):
+                continue
+            if state["free"] * PART < state["size"] and state["free"] < MUCH:
+                seen = f"{path} is nearly full: {state['free']} of {state['size']} MiB are free"
+                yield Finding(name, "space", seen, f"`du -xh -d2 {path} | sort -h` shows what takes it")
+            elif state["free_inodes"] * PART < state["inodes"]:
+                seen = f"{path} has hardly any inode left: {state['free_inodes']} of {state['inodes']}"
+                yield Finding(name, "space", seen, "remove small files")
+
+
+def controllers(cluster: Cluster) -> Iterator[Finding]:
+    """The kernel has the control groups that slurmd needs."""
+    for name, facts in cluster.running("slurmd"):
+        mode = facts["cgroup"]["mode"]
+        missing = sorted(set(CONTROLLERS.get(mode, ())) - set(facts["cgroup"]["controllers"]))
+        if missing:
+            advice = "remove cgroup_disable= from the kernel's command line, or add cgroup_enable=memory, and reboot"
+            causes = both([name], "mount")
+            yield Finding(name, "cgroup", f"no cgroup controller {', '.join(missing)}", advice, causes)

@@ -1,0 +1,88 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What the daemons of Slurm have, and the files from which they have it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, run
+from ansible.module_utils.slurmstead.slurm_workers import Workers
+
+OWN = Path("/etc/slurm")
+FETCHED = Path("/run/slurm/conf")
+"""Where clients find what a slurmd without files of its own has fetched (slurm.conf(5))."""
+
+SHIPPED = frozenset({"plugstack.conf"})
+"""Files that Debian's packages bring."""
+
+
+def look(units: Collection[str]) -> dict[str, Any]:
+    """Return what this machine has of the cluster's configuration; on control also what slurmctld knows."""
+    if not {"slurmctld", "slurmd"} & set(units):
+        return {}
+    found: dict[str, Any] = {"files": files(OWN), "fetched": files(FETCHED), **answer()}
+    if "slurmctld" in units and not found["error"]:
+        found["nodes"] = nodes()
+        found["partitions"] = partitions()
+        found["restarts"] = sorted(Workers(Store(OWN), Slurm()).waiting())
+    return found
+
+
+def files(directory: Path) -> dict[str, str]:
+    """Return the text of each configuration file in a directory."""
+    return {name: text for name, text in Store(directory).seen().items() if name not in SHIPPED}
+
+
+def answer() -> dict[str, Any]:
+    """Return version and `match` of slurmctld, or the `error` with which it cannot be asked from here.
+
+    `match` says whether it has loaded the slurm.conf that is found here; None where it does not say.
+    """
+    code, out, err = run("scontrol", "show", "config", seconds=15)
+    if code:
+        return {"error": (err or out).strip().partition("\n")[0] or f"scontrol ended with status {code}"}
+    shown = settings(out)
+    loaded = shown.get("HASH_VAL", "")
+    match = True if loaded == "Match" else False if loaded.startswith("Different") else None
+    return {"error": "", "version": shown.get("SLURM_VERSION", ""), "match": match}
+
+
+def settings(text: str) -> dict[str, str]:
+    """Return the settings that `scontrol show config` prints.
+
+    >>> settings("Configuration data as of …\\nHASH_VAL                = Match\\n")
+    {'HASH_VAL': 'Match'}
+    """
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, equals, value in pairs if equals}
+
+
+def nodes() -> dict[str, Mapping[str, str]]:
+    """Return state, version and reason of each node that slurmctld knows, by name."""
+    _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
+    return {found["NodeName"]: found for found in map(node, out.splitlines()) if "NodeName" in found}
+
+
+def node(line: str) -> dict[str, str]:
+    """Return what is needed of a line; nothing of one that is no node's. Free text stands behind `Reason=`.
+
+    >>> node("NodeName=n1 Version=22.05.8 State=IDLE+DRAIN Reason=fan [root@2026-11-20T09:00:00]")["Reason"]
+    'fan [root@2026-11-20T09:00:00]'
+    """
+    before, _, reason = line.partition(" Reason=")
+    fields = dict(word.split("=", 1) for word in before.split() if "=" in word)
+    wanted: dict[str, str] = {
+        key: fields[key] for key in ("NodeName", "State", "Version", "SlurmdStartTime") if key in fields
+    }
+    return {**wanted, "Reason": re.sub(r" Comment=.*", "", reason).strip()} if wanted else {}
+
+
+def partitions() -> dict[str, str]:
+    """Return the state of each partition by name."""
+    _, out, _ = run("scontrol", "--oneliner", "--all", "show", "partition")
+    rows = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in out.splitlines())
+    return {row["PartitionName"]: row.get("State", "") for row in rows if "PartitionName" in row}

@@ -1,0 +1,87 @@
+"""The doctor: what is wrong with a cluster, seen from outside and from all its machines, and what to do about it."""
+
+import dataclasses
+import json
+import pathlib
+
+from rich.console import Console
+from rich.text import Text
+
+from slurmstead import playbook
+from slurmstead.errors import CheckFailed, SteadError, UnreachableError
+from slurmstead.events import Event, HostEnded
+from slurmstead.outcome import Result
+from slurmstead.paths import PLAYBOOKS
+from slurmstead.progress import Progress, count
+
+SILENT = "ssh"
+"""What a finding is about whose machine could not be examined."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Something that is wrong: where, one word for programs, what was seen and what to do."""
+
+    host: str
+    about: str
+    seen: str
+    advice: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """All that is wrong with a cluster."""
+
+    machines: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def error(self) -> SteadError | None:
+        """Why the cluster is not healthy; a machine that was not heard outweighs the rest."""
+        silent = [finding.host for finding in self.findings if finding.about == SILENT]
+        if silent:
+            return UnreachableError(f"{', '.join(silent)} could not be examined; the others were")
+        return CheckFailed("the cluster is not healthy", "Each line says what to do.") if self.findings else None
+
+    def to_json(self) -> str:
+        """Return the report as programs read it."""
+        return json.dumps({"ok": not self.findings, **dataclasses.asdict(self)}, indent=2)
+
+
+def parse(result: Result) -> Report | None:
+    """Return the report that examine-cluster.yml left, or None if it did not come to that."""
+    for diagnosed in result.results_of("cluster_diagnosis"):
+        if "findings" in diagnosed:
+            return Report(diagnosed["machines"], tuple(Finding(**finding) for finding in diagnosed["findings"]))
+    return None
+
+
+class _Progress(Progress):
+    """Progress without the words of the task that fails only because of the report, which is printed for itself."""
+
+    def event(self, event: Event) -> None:
+        if isinstance(event, HostEnded) and "findings" in event.result:
+            event = dataclasses.replace(event, message="")
+        super().event(event)
+
+
+def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Report:
+    """Examine a cluster; how far it is is shown on `console`.
+
+    :raises SteadError: it could not be judged
+    """
+    with _Progress(console, "examine-cluster.yml") as progress:
+        result = playbook.run(PLAYBOOKS / "examine-cluster.yml", inventory, plain=plain, observer=progress)
+    report = parse(result)
+    if report is not None:
+        return report
+    raise result.error or CheckFailed(f"{inventory} was not examined: it has no machine")
+
+
+def print_report(console: Console, report: Report) -> None:
+    """Print a line for each finding."""
+    for finding in report.findings:
+        text = Text.assemble((finding.host, "bold"), f"  {finding.seen}", (f": {finding.advice}", "dim"))
+        console.print(text, soft_wrap=True)
+    found = count(len(report.findings), "finding") if report.findings else "nothing found"
+    console.print(f"{count(report.machines, 'machine')} examined, {found}")

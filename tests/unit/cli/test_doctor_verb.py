@@ -1,0 +1,104 @@
+"""`stead doctor` and `stead drift`: from what the playbooks report to lines, JSON and an exit code."""
+
+import json
+
+import pytest
+import yaml
+
+from slurmstead import doctor
+from slurmstead.errors import ExitCode
+from slurmstead.paths import PLAYBOOKS
+from tests.examined import ADDRESSES, CONTROL, FILES, healthy
+
+pytestmark = pytest.mark.slow
+
+JUDGE = f"""
+- name: Judge
+  run_once: true
+  cluster_diagnosis:
+    control: {CONTROL}
+    addresses: {json.dumps(ADDRESSES)}
+    examined: examined
+    read: read
+    files: {json.dumps(FILES)}
+    users: [{{name: alice, uid: 2001}}]
+"""
+
+
+@pytest.fixture
+def cluster(project, monkeypatch):
+    """Return a function that makes a cluster whose machines were seen like this, and returns its inventory."""
+
+    def make(machines):
+        project.playbook(JUDGE, name="examine-cluster.yml")
+        monkeypatch.setattr(doctor, "PLAYBOOKS", project.path)
+        hosts = {name: {"examined": {"examined": seen, "offset": seen["offset"]}} for name, seen in machines.items()}
+        hosts |= {name: {"examined": {"unreachable": True, "msg": "refused"}} for name in ADDRESSES.keys() - hosts}
+        every = {name: {"ansible_connection": "local", **seen} for name, seen in hosts.items()}
+        return project.write("hosts.yml", yaml.safe_dump({"all": {"hosts": every}}))
+
+    return make
+
+
+def test_a_healthy_cluster_is_one_line(cluster, stead, capsys):
+    assert stead("doctor", "-i", cluster(healthy()), "--plain") == ExitCode.OK
+    assert capsys.readouterr().out == "3 machines examined, nothing found\n"
+
+
+def test_each_finding_is_a_line_with_what_to_do(cluster, stead, capsys):
+    machines = healthy()
+    machines["node1"]["failed"] = ["backup.service"]
+    machines["node2"]["name"] = "ubuntu"
+
+    assert stead("doctor", "-i", cluster(machines), "--plain") == ExitCode.CHECK_FAILED
+    said = capsys.readouterr()
+    advice = "see `systemctl status backup.service`; `systemctl reset-failed` when it is mended"
+    assert said.out.splitlines() == [
+        f"node1  backup.service failed: {advice}",
+        "node2  it calls itself ubuntu: run site.yml --tags os",
+        "3 machines examined, 2 findings",
+    ]
+    assert "backup" not in said.err
+
+
+def test_a_machine_that_does_not_answer_is_code_3_and_the_others_are_in_the_report(cluster, stead, capsys):
+    machines = healthy()
+    machines["node1"]["failed"] = ["backup.service"]
+    del machines["node2"]
+
+    assert stead("doctor", "-i", cluster(machines), "--plain", "--json") == ExitCode.UNREACHABLE
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["machines"]) == (False, 3)
+    assert [(finding["host"], finding["about"]) for finding in report["findings"]] == [
+        ("node1", "failed"),
+        ("node2", "ssh"),
+    ]
+
+
+def test_the_playbook_examines_what_answers_and_judges_all(project, stead, capsys):
+    inventory = project.inventory("here", "gone")
+    written = yaml.safe_load(inventory.read_text())
+    for number, host in enumerate(written["all"]["hosts"].values()):
+        host |= {"os_address": f"192.0.2.{number + 200}", "ansible_become": False}
+    written |= {"control": {"hosts": {"here": None}}, "nfs_server": {"hosts": {"here": None}}}
+    written |= {"workers": {"hosts": {"gone": None}}}
+    inventory.write_text(yaml.safe_dump(written))
+
+    assert stead("doctor", "-i", inventory, "--plain", "--json") == ExitCode.UNREACHABLE
+    report = json.loads(capsys.readouterr().out)
+    found = {(finding["host"], finding["about"]) for finding in report["findings"]}
+    assert {("gone", "ssh"), ("here", "name"), ("here", "address"), ("here", "resolution")} <= found
+    assert {about for host, about in found if host == "gone"} == {"ssh"}
+    assert (PLAYBOOKS / "examine-cluster.yml").exists()
+
+
+@pytest.mark.parametrize(("there", "code"), [("other", ExitCode.CHECK_FAILED), ("text", ExitCode.OK)])
+def test_drift_says_what_would_change_and_does_not_do_it(project, stead, capsys, there, code):
+    file = project.write("file", there)
+    project.playbook(f"- name: Write a file\n  ansible.builtin.copy: {{dest: {file}, content: text}}")
+
+    assert stead("drift", "-i", project.inventory("here"), "--plain") == code
+    said = capsys.readouterr()
+    assert ("Write a file" in said.out) is (code == ExitCode.CHECK_FAILED)
+    assert ("here would be changed" in said.err) is (code == ExitCode.CHECK_FAILED)
+    assert file.read_text() == there

@@ -1,0 +1,332 @@
+"""What is said of a cluster on which something is wrong, and that nothing is said of a healthy one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead.diagnosis import Cluster, Finding, findings
+from tests.examined import ADDRESSES, CONF, CONTROL, FILES, FOUND, NAMES, WORKERS, healthy
+
+
+def judge(machines: dict[str, dict[str, Any]], **more: Any) -> list[Finding]:
+    known: dict[str, Any] = {"accounts": {"alice": (2001, 2001)}, "files": FILES, "logins": frozenset({"debian"})}
+    return findings(Cluster(CONTROL, ADDRESSES, machines, **{**known, **more}))
+
+
+def lines(found: list[Finding]) -> list[str]:
+    return [f"{finding.about}: {finding.host}: {finding.seen}" for finding in found]
+
+
+def test_nothing_is_said_of_a_healthy_cluster() -> None:
+    assert judge(healthy()) == []
+
+
+def at(*path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what changes one value."""
+
+    def change(machines: dict[str, Any]) -> None:
+        place = machines
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    return change
+
+
+def stopped(name: str, word: str, **how: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda machines: machines[name]["units"][word].update({"active": "inactive", "sub": "dead", "pid": 0, **how})
+
+
+def path(name: str, where: str, **state: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda machines: machines[name]["paths"][where].update(state)
+
+
+def other_release(machines: dict[str, Any]) -> None:
+    machines["node1"].update(release="debian 13", packages={"munge": "0.5.16-1", "slurmd": "24.11.5-4"})
+    machines["node3"]["slurm"]["nodes"]["node1"]["Version"] = "24.11.5"
+
+
+OPEN = {"address": "0.0.0.0", "port": 8888, "process": "jupyter", "pid": 77}
+
+FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "another name": (at("node1", "name", value="ubuntu"), "name: node1: it calls itself ubuntu"),
+    "another address": (
+        at("node1", "addresses", value=["10.0.0.99"]),
+        "address: node1: it has the address 10.0.0.99, and not 10.0.0.1",
+    ),
+    "resolved to another": (
+        at("node1", "resolved", "node2", value=["10.0.0.9"]),
+        "resolution: node1: it takes node2 for 10.0.0.9",
+    ),
+    "names unknown": (
+        lambda machines: machines["node1"].update(resolved={"node1": ["127.0.1.1"]}),
+        "resolution: node1: it takes node1 for 127.0.1.1 and does not know node[2-3]",
+    ),
+    "open port": (
+        at("node1", "listening", value=[OPEN]),
+        "port: node1: port 8888 is open to everybody (jupyter, process 77)",
+    ),
+    "clock ahead": (
+        at("node1", "offset", value=[597.0, 602.0]),
+        "clock: node1: its clock is at least 595 s ahead of that of node3",
+    ),
+    "clock behind": (
+        at("node1", "offset", value=[-3602.0, -3598.0]),
+        "clock: node1: its clock is at least 3596 s behind that of node3",
+    ),
+    "clock off by chrony": (
+        at("node1", "clock", value={"offset": -1.6, "error": ""}),
+        "clock: node1: its clock is 2 s off, says chrony",
+    ),
+    "no time source": (
+        at("node1", "clock", value={"offset": None, "error": "no source of time"}),
+        "time: node1: chrony: no source of time",
+    ),
+    "user missing": (
+        at("node1", "accounts", value={"slurm": [64030, 64030]}),
+        "accounts: node1: the user alice is missing",
+    ),
+    "user with another number": (
+        at("node1", "accounts", "alice", value=[2002, 2001]),
+        "accounts: node1: alice has the numbers 2002:2001, and the inventory says 2001:2001",
+    ),
+    "system user with another number": (
+        at("node1", "accounts", "slurm", value=[991, 991]),
+        "accounts: node1: slurm has the numbers 991:991, and 64030:64030 on node3",
+    ),
+    "another key": (at("node1", "key", "digest", value="d2"), "key: node1: its MUNGE key is not that of node3"),
+    "no key": (
+        at("node1", "key", value={"error": "No such file or directory"}),
+        "key: node1: /etc/munge/munge.key cannot be read: No such file or directory",
+    ),
+    "readable key": (
+        at("node1", "key", "mode", value="0444 munge:munge"),
+        "key: node1: its MUNGE key is 0444 munge:munge, and not 0400 munge:munge",
+    ),
+    "munge hangs": (
+        at("node1", "credential", value={"error": "timed out after 15 seconds"}),
+        "munge: node1: it cannot sign: timed out after 15 seconds",
+    ),
+    "stopped": (stopped("node1", "slurmd"), "service slurmd: node1: slurmd does not run (inactive)"),
+    "failed": (
+        stopped("node1", "slurmd", active="failed", result="exit-code"),
+        "service slurmd: node1: slurmd does not run (failed, exit-code)",
+    ),
+    "fails again and again": (
+        stopped("node3", "slurmctld", active="activating", sub="auto-restart", result="signal"),
+        "service slurmctld: node3: slurmctld does not run (auto-restart, signal)",
+    ),
+    "not installed": (
+        stopped("node1", "chrony", loaded=False),
+        "service chrony: node1: chrony is not installed",
+    ),
+    "not started at boot": (
+        at("node1", "units", "munge", "enabled", value="disabled"),
+        "boot: node1: munge is not started at boot",
+    ),
+    "another unit failed": (
+        at("node1", "failed", value=["backup.service"]),
+        "failed: node1: backup.service failed",
+    ),
+    "description changed": (
+        at("node1", "units", "slurmd", "reload", value=True),
+        "reload: node1: the description of slurmd was changed, and systemd has not read it",
+    ),
+    "program replaced": (
+        at("node1", "units", "munge", "outdated", value="/usr/sbin/munged"),
+        "outdated: node1: munge is older than its package: /usr/sbin/munged was replaced after it started",
+    ),
+    "older slurmctld runs": (
+        at("node3", "slurm", "version", value="22.05.3"),
+        "outdated: node3: slurmctld is 22.05.3, and 22.05.8 is installed",
+    ),
+    "older slurmd runs": (
+        at("node3", "slurm", "nodes", "node2", "Version", value="22.05.3"),
+        "outdated: node2: slurmd is 22.05.3, and 22.05.8 is installed",
+    ),
+    "one package is older": (
+        at("node1", "packages", "munge", value="0.5.15-1"),
+        "version: node1: munge 0.5.15-1 is installed, and 0.5.15-2 on node2, node3",
+    ),
+    "releases that do not fit": (
+        other_release,
+        "mixture: node1: slurmctld 22.05 on node3 does not understand its Slurm 24.11",
+    ),
+    "not mounted": (path("node1", "/scratch", source=None), "mount: node1: nothing is mounted on /scratch"),
+    "read-only": (path("node1", "/scratch", readonly=True), "mount: node1: /scratch is read-only"),
+    "no answer": (
+        path("node1", "/share", error="no answer within 8 s"),
+        "mount: node1: /share does not answer: no answer within 8 s",
+    ),
+    "full": (path("node1", "/", free=900), "space: node1: / is nearly full: 900 of 30000 MiB are free"),
+    "no inodes": (
+        path("node1", "/", free_inodes=0),
+        "space: node1: / has hardly any inode left: 0 of 1000",
+    ),
+    "no memory controller": (
+        at("node1", "cgroup", value={"mode": "v2", "controllers": ["cpu", "cpuset"]}),
+        "cgroup: node1: no cgroup controller memory",
+    ),
+    "slurmctld silent here": (
+        at("node1", "slurm", value={"files": {}, "fetched": FOUND, "error": "timed out"}),
+        "answer: node1: slurmctld cannot be asked: timed out",
+    ),
+    "edited": (
+        at("node3", "slurm", "files", "slurm.conf", value=CONF.replace("25000", "7")),
+        "configuration: node3: /etc/slurm differs from the inventory: MaxJobCount: 7 → 25000",
+    ),
+    "not loaded": (
+        at("node3", "slurm", "match", value=False),
+        "loaded: node3: slurmctld has not loaded slurm.conf as it is in /etc/slurm now",
+    ),
+    "files of its own": (
+        at("node1", "slurm", "files", value={"slurm.conf": CONF}),
+        "own: node1: /etc/slurm has its own slurm.conf, which hides that of node3",
+    ),
+    "an older configuration": (
+        at("node1", "slurm", "fetched", value={"slurm.conf": CONF.replace("25000", "7")}),
+        "fetched: node1: its configuration differs from that of node3: MaxJobCount: 7 → 25000",
+    ),
+    "no configuration": (
+        at("node1", "slurm", "fetched", value={}),
+        "fetched: node1: its configuration was not fetched",
+    ),
+    "slurmd not restarted": (
+        at("node3", "slurm", "restarts", value=["node1"]),
+        "restart: node1: slurmd has not been restarted since the configuration changed",
+    ),
+    "drained": (
+        at("node3", "slurm", "nodes", "node1", value={"State": "IDLE+DRAIN", "Reason": "fan [root@2026-11-20]"}),
+        "node: node1: slurmctld gives it no jobs: IDLE+DRAIN, fan [root@2026-11-20]",
+    ),
+    "down": (
+        at("node3", "slurm", "nodes", "node1", value={"State": "DOWN*", "Reason": "Not responding"}),
+        "node: node1: slurmctld gives it no jobs: DOWN*, Not responding",
+    ),
+    "not in Slurm": (
+        lambda machines: machines["node3"]["slurm"]["nodes"].pop("node1"),
+        "node: node1: slurmctld does not know it",
+    ),
+    "partition down": (
+        at("node3", "slurm", "partitions", "main", value="DOWN"),
+        "partition: node3: the partition main is DOWN, and the inventory says UP",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_found_alone_and_named(change: Callable[[dict[str, Any]], None], expected: str) -> None:
+    machines = healthy()
+    change(machines)
+    found = judge(machines)
+
+    assert lines(found) == [expected]
+    assert all(finding.advice for finding in found)
+
+
+def test_a_machine_that_is_silent_is_a_finding_and_the_others_are_judged() -> None:
+    machines = healthy()
+    del machines["node2"]
+    machines["node3"]["slurm"]["nodes"]["node2"] = {"State": "DOWN*", "Reason": "Not responding"}
+    machines["node1"]["failed"] = ["backup.service"]
+    found = judge(machines, silent={"node2": "Connection refused"})
+
+    assert lines(found) == [
+        "failed: node1: backup.service failed",
+        "ssh: node2: it cannot be examined (Connection refused)",
+    ]
+
+
+def test_without_control_the_workers_are_judged() -> None:
+    machines = healthy()
+    del machines["node3"]
+    for name in WORKERS:
+        machines[name]["slurm"] |= {"error": "timed out"}
+    machines["node1"]["key"]["mode"] = "0644 munge:munge"
+
+    assert [finding.about for finding in judge(machines, silent={"node3": "timed out"})] == ["key", "ssh"]
+
+
+def test_credentials_that_are_refused_for_another_key_say_so_once() -> None:
+    machines = healthy()
+    machines["node1"]["key"]["digest"] = "d2"
+    refused = {"node1": {"node2": "Invalid", "node3": "Invalid"}, "node2": {"node1": "Invalid"}}
+
+    assert lines(judge(machines, refused=refused)) == ["key: node1: its MUNGE key is not that of node3"]
+
+
+def test_a_munge_that_was_not_restarted_after_its_key_is_named() -> None:
+    machines = healthy()
+    machines["node1"]["key"]["written"] = 2000.0
+    refused = {"node1": {"node2": "Invalid"}, "node2": {"node1": "Invalid"}, "node3": {"node1": "Invalid"}}
+
+    assert lines(judge(machines, refused=refused)) == ["munge: node1: munge still has the key before this one"]
+
+
+def test_a_credential_that_is_refused_for_no_known_reason_is_told_in_its_direction() -> None:
+    refused = {"node2": {"node1": "unmunge: Error: Replayed credential"}}
+
+    assert lines(judge(healthy(), refused=refused)) == [
+        "credential: node2: it cannot read what node1 signed (Error: Replayed credential)"
+    ]
+
+
+def test_a_dead_slurmctld_is_told_of_once() -> None:
+    machines = healthy()
+    stopped("node3", "slurmctld")(machines)
+    for name in NAMES:
+        machines[name]["slurm"] = {"files": {}, "fetched": FOUND, "error": "connect failure"}
+    machines["node3"]["slurm"]["files"] = FOUND
+
+    assert [finding.about for finding in judge(machines)] == ["service slurmctld"]
+
+
+def test_a_configuration_that_was_edited_is_told_of_on_control_only() -> None:
+    machines = healthy()
+    machines["node3"]["slurm"]["files"]["slurm.conf"] = CONF.replace("25000", "7")
+    machines["node3"]["slurm"]["match"] = False
+
+    assert [finding.about for finding in judge(machines)] == ["configuration", "loaded"]
+
+
+@pytest.mark.parametrize("state", ["IDLE+PLANNED", "MIXED", "ALLOCATED", "IDLE+POWERED_DOWN", "COMPLETING"])
+def test_a_node_that_works_or_sleeps_is_no_finding(state: str) -> None:
+    machines = healthy()
+    machines["node3"]["slurm"]["nodes"]["node1"]["State"] = state
+
+    assert judge(machines) == []
+
+
+def test_comments_and_order_of_a_configuration_are_no_finding() -> None:
+    machines = healthy()
+    turned = "\n".join(["# another comment", *reversed(CONF.splitlines())])
+    machines["node3"]["slurm"]["files"]["slurm.conf"] = turned
+
+    assert judge(machines) == []
+
+
+def test_without_remembered_hardware_the_configuration_is_not_called_wrong() -> None:
+    files = {**FILES, "slurm.conf": CONF.replace("NodeName=node1", "# NodeName=node1")}
+
+    assert [finding.about for finding in judge(healthy(), files=files)] == ["hardware"]
+
+
+def test_a_machine_without_slurm_is_not_asked_for_it() -> None:
+    machines = healthy()
+    machines["node2"]["wanted"]["units"].remove("slurmd")
+    machines["node2"] |= {"slurm": {}, "listening": []}
+    del machines["node3"]["slurm"]["nodes"]["node2"]
+
+    assert judge(machines) == []
+
+
+def test_a_port_that_is_meant_is_not_called_open() -> None:
+    machines = healthy()
+    machines["node1"]["listening"].append({**OPEN, "address": ADDRESSES["node1"]})
+    machines["node2"]["listening"].append(OPEN)
+    machines["node2"]["wanted"]["ports"].append(OPEN["port"])
+
+    assert judge(machines) == []

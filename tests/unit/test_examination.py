@@ -1,0 +1,102 @@
+"""What is read of a machine, on the machine that runs the tests."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from ansible.module_utils.slurmstead.examination import daemons, machine, slurm
+
+
+@pytest.fixture
+def daemon(tmp_path: pathlib.Path) -> Iterator[tuple[pathlib.Path, int]]:
+    """A program and the number of a process that runs it."""
+    program = tmp_path / "daemon"
+    shutil.copy(shutil.which("sleep") or "", program)
+    with subprocess.Popen([program, "60"]) as process:
+        yield program, process.pid
+        process.kill()
+
+
+def test_a_process_is_as_old_as_its_program_until_that_is_replaced(daemon: tuple[pathlib.Path, int]) -> None:
+    program, pid = daemon
+    assert daemons.outdated(pid) == ""
+
+    new = program.with_suffix(".new")
+    shutil.copy(program, new)
+    new.replace(program)
+
+    assert daemons.outdated(pid) == str(program)
+
+
+def test_the_start_of_a_process_is_known(daemon: tuple[pathlib.Path, int]) -> None:
+    assert daemons.started(daemon[1]) == pytest.approx(time.time(), abs=30)
+    assert daemons.started(0) == 0.0
+
+
+def test_code_of_a_library_that_was_replaced_is_seen() -> None:
+    maps = (
+        "7f00-7f01 r-xp 00000000 08:01 11 /usr/lib/libmunge.so.2.0.0\n"
+        "7f02-7f03 r--p 00000000 08:01 12 /usr/lib/locale/C.utf8 (deleted)\n"
+        "7f04-7f05 r-xp 00000000 08:01 13 /usr/lib/libslurm.so.38 (deleted)\n"
+    )
+    replaced = daemons.DELETED.search(maps)
+
+    assert replaced is not None
+    assert replaced[1] == "/usr/lib/libslurm.so.38"
+
+
+def test_keys_can_be_compared_within_a_run_only(tmp_path: pathlib.Path) -> None:
+    one, same, other = (tmp_path / name for name in ("one", "same", "other"))
+    for path, content in ((one, b"secret"), (same, b"secret"), (other, b"another")):
+        path.write_bytes(content)
+        path.chmod(0o400)
+    digest = {path.name: machine.key("salt", path)["digest"] for path in (one, same, other)}
+
+    assert digest["one"] == digest["same"] != digest["other"]
+    assert machine.key("another salt", one)["digest"] != digest["one"]
+    assert machine.key("salt", one)["mode"].startswith("0400 ")
+    assert "secret" not in str(machine.key("salt", one))
+
+
+def test_a_key_that_is_missing_is_no_failure(tmp_path: pathlib.Path) -> None:
+    assert machine.key("salt", tmp_path / "none") == {"error": "No such file or directory"}
+
+
+def test_a_directory_that_is_missing_says_so_and_another_says_its_space(tmp_path: pathlib.Path) -> None:
+    missing = str(tmp_path / "none")
+    found = machine.paths([missing, "/"])
+
+    assert found[missing] == {"source": None, "error": "No such file or directory"}
+    assert found["/"]["source"]
+    assert 0 <= found["/"]["free"] <= found["/"]["size"]
+
+
+def test_names_are_resolved_and_unknown_ones_have_no_address() -> None:
+    assert machine.resolved(["localhost", "no-such-name.invalid"]) == {
+        "localhost": ["127.0.0.1"],
+        "no-such-name.invalid": [],
+    }
+
+
+def test_people_are_known_by_both_numbers() -> None:
+    assert all(len(numbers) == 2 for numbers in machine.accounts().values())
+    assert "root" not in machine.accounts()
+
+
+def test_a_machine_without_daemons_of_slurm_is_not_asked() -> None:
+    assert slurm.look(["munge"]) == {}
+
+
+def test_files_that_packages_bring_are_no_configuration(tmp_path: pathlib.Path) -> None:
+    for name in ("plugstack.conf", "slurm.conf", "slurm.key"):
+        (tmp_path / name).write_text("x")
+    os.symlink(tmp_path / "slurm.conf", tmp_path / "cgroup.conf")
+
+    assert slurm.files(tmp_path) == {"slurm.conf": "x", "cgroup.conf": "x"}
