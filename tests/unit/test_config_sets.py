@@ -153,7 +153,7 @@ def test_a_power_cut_leaves_one_set_or_the_other(
         with monkeypatch.context() as patched:
             for name in ("rename", "replace", "symlink_to", "unlink", "mkdir"):
                 patched.setattr(pathlib.Path, name, count(getattr(pathlib.Path, name)))
-            patched.setattr(config_sets, "_sync", count(config_sets._sync))
+            patched.setattr(config_sets, "sync", count(config_sets.sync))
             try:
                 store.publish(NEW)
                 store.prove()

@@ -85,7 +85,7 @@ class Store:
         _link(self.live, new.name)
         for name in names - files.keys():
             (self.directory / name).unlink(missing_ok=True)
-        _sync(self.directory)
+        sync(self.directory)
         return kept
 
     def _adopt(self, names: Iterable[str]) -> str:
@@ -117,9 +117,9 @@ class Store:
                 os.fchmod(handle.fileno(), 0o644)
                 os.fsync(handle.fileno())
         partial.chmod(0o755)
-        _sync(partial)
+        sync(partial)
         partial.rename(self.sets / name)
-        _sync(self.sets)
+        sync(self.sets)
         return self.sets / name
 
     def prove(self) -> None:
@@ -131,8 +131,8 @@ class Store:
             shutil.rmtree(partial, ignore_errors=True)
             shutil.copytree(self.sets / live, partial)
             for path in partial.iterdir():
-                _sync(path)
-            _sync(partial)
+                sync(path)
+            sync(partial)
             partial.rename(copy)
         _link(self.good, copy.name)
         needed = {"live", "good", live, os.readlink(self.good)}
@@ -170,9 +170,9 @@ class Store:
         self.sets.mkdir(mode=0o755, exist_ok=True)
         partial = self.sets / f".{name}.json"
         partial.write_text(json.dumps(what, sort_keys=True))
-        _sync(partial)
+        sync(partial)
         partial.replace(path)
-        _sync(self.sets)
+        sync(self.sets)
 
 
 def _texts(directory: pathlib.Path) -> dict[str, str]:
@@ -190,10 +190,10 @@ def _link(path: pathlib.Path, target: str) -> None:
     partial.unlink(missing_ok=True)
     partial.symlink_to(target)
     partial.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: pathlib.Path) -> None:
+def sync(path: pathlib.Path) -> None:
     """Have a file or directory on the disk before anything that follows."""
     handle = os.open(path, os.O_RDONLY)
     try:

@@ -15,6 +15,8 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 
+from ansible.module_utils.slurmstead.config_sets import sync
+
 JOBS = "job_state"
 
 SAVED_WITHIN = 6.0
@@ -104,17 +106,9 @@ def place(files: Mapping[str, bytes], directory: pathlib.Path, uid: int, gid: in
         else:
             real.rmdir()
     partial.rename(real)
-    _sync(real.parent)
+    sync(real.parent)
     return kept
 
 
 def _for_the_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _sync(path: pathlib.Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
