@@ -167,8 +167,7 @@ class Slurm:
     def setting(self, key: str) -> str:
         """Return what the controller has for a key of its configuration, such as `600 sec`; empty where unknown."""
         _, out, _ = run("scontrol", "show", "config")
-        shown = dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
-        return {name.strip(): value.strip() for name, value in shown.items()}.get(key, "")
+        return read_settings(out).get(key, "")
 
     def reconfigure(self) -> str:
         """Have all daemons read the files anew; returns why that failed, or nothing."""
@@ -195,6 +194,26 @@ class Slurm:
         run("scontrol", "cancel_reboot", node)
 
 
+def read_settings(text: str) -> dict[str, str]:
+    """Return the settings that `scontrol show config` prints.
+
+    >>> read_settings("Configuration data as of …\\nHASH_VAL                = Match\\n")
+    {'HASH_VAL': 'Match'}
+    """
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, equals, value in pairs if equals}
+
+
+def read_node(line: str) -> tuple[dict[str, str], str]:
+    """Return the fields of a node up to its reason, and what follows `Reason=`, which is free text.
+
+    >>> read_node("NodeName=n1 State=DOWN Reason=fan [root@2026-11-20T09:00:00] Comment=x")
+    ({'NodeName': 'n1', 'State': 'DOWN'}, 'fan [root@2026-11-20T09:00:00] Comment=x')
+    """
+    before, _, after = line.partition(" Reason=")
+    return dict(word.split("=", 1) for word in before.split() if "=" in word), after
+
+
 def read_nodes(text: str) -> dict[str, dict[str, str]]:
     """Return the fields of each node by name from `scontrol --oneliner show node`.
 
@@ -204,9 +223,7 @@ def read_nodes(text: str) -> dict[str, dict[str, str]]:
     {'n1': {'NodeName': 'n1', 'State': 'IDLE+DRAIN', 'NextState': 'RESUME', 'Reason': 'a [b] c'}}
     """
     found = {}
-    for line in text.splitlines():
-        before, _, after = line.partition(" Reason=")
-        fields = dict(word.split("=", 1) for word in before.split() if "=" in word)
+    for fields, after in map(read_node, text.splitlines()):
         if "NodeName" in fields:
             fields["Reason"] = re.sub(r" \[[^\s@\]]+@[^\]]+\].*$", "", after).strip()
             found[fields["NodeName"]] = fields

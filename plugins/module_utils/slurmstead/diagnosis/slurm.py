@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from ansible.module_utils.slurmstead import conf_model
 from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Finding, both
+from ansible.module_utils.slurmstead.slurm_daemons import flags
 from ansible.module_utils.slurmstead.slurm_jobs import State
 
 OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "INVAL", "ERROR", "UNKNOWN", "FUTURE")
@@ -103,8 +104,8 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
             yield Finding(name, "node", "slurmctld does not know it", "run site.yml", causes)
             continue
         state, reason = known[name]["State"], known[name].get("Reason", "")
-        words = [word.rstrip("*~#!%$@^-") for word in state.split("+")]
-        if not any(word.startswith(OUT_OF_SERVICE) for word in words) and "*" not in state:
+        words = flags(known[name])
+        if not any(word.startswith(OUT_OF_SERVICE) for word in words):
             continue
         seen = f"slurmctld gives it no jobs: {state}{f', {reason}' if reason else ''}"
         if reason.startswith("slurmstead: "):

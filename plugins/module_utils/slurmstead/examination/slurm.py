@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, run
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_node, read_settings, run
 from ansible.module_utils.slurmstead.slurm_workers import Workers
 
 OWN = Path("/etc/slurm")
@@ -45,20 +45,10 @@ def answer() -> dict[str, Any]:
     code, out, err = run("scontrol", "show", "config", seconds=15)
     if code:
         return {"error": (err or out).strip().partition("\n")[0] or f"scontrol ended with status {code}"}
-    shown = settings(out)
+    shown = read_settings(out)
     loaded = shown.get("HASH_VAL", "")
     match = True if loaded == "Match" else False if loaded.startswith("Different") else None
     return {"error": "", "version": shown.get("SLURM_VERSION", ""), "match": match}
-
-
-def settings(text: str) -> dict[str, str]:
-    """Return the settings that `scontrol show config` prints.
-
-    >>> settings("Configuration data as of …\\nHASH_VAL                = Match\\n")
-    {'HASH_VAL': 'Match'}
-    """
-    pairs = (line.partition("=") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, equals, value in pairs if equals}
 
 
 def nodes() -> dict[str, Mapping[str, str]]:
@@ -73,8 +63,7 @@ def node(line: str) -> dict[str, str]:
     >>> node("NodeName=n1 Version=22.05.8 State=IDLE+DRAIN Reason=fan [root@2026-11-20T09:00:00]")["Reason"]
     'fan [root@2026-11-20T09:00:00]'
     """
-    before, _, reason = line.partition(" Reason=")
-    fields = dict(word.split("=", 1) for word in before.split() if "=" in word)
+    fields, reason = read_node(line)
     wanted: dict[str, str] = {
         key: fields[key] for key in ("NodeName", "State", "Version", "SlurmdStartTime") if key in fields
     }
