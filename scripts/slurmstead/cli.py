@@ -14,6 +14,7 @@ from rich.text import Text
 from slurmstead import operation_verbs
 from slurmstead.client.verbs import register
 from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
+from slurmstead.options import Check, Inventory, Plain
 from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ app.add_typer(lab_app, name="lab")
 out = Console(highlight=False)
 progress_console = Console(stderr=True, highlight=False)
 
-Inventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the cluster.")]
 LabName = Annotated[str | None, typer.Option("--name", help="Which lab, if there are several.", show_default="default")]
 LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the machines.")]
 Release = Annotated[str | None, typer.Option("--release", help="Debian of the machines: bookworm or trixie.")]
@@ -46,7 +46,6 @@ Clean = Annotated[
 ]
 Limit = Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")]
 Tags = Annotated[str | None, typer.Option(help="Run the tasks with these tags only.", metavar="TAGS")]
-Plain = Annotated[bool, typer.Option("--plain", help="Leave the accelerator (mitogen) out.")]
 
 
 @app.command()
@@ -74,7 +73,7 @@ def up(
     inventory: Inventory = CLUSTER_INVENTORY,
     limit: Limit = None,
     tags: Tags = None,
-    check: Annotated[bool, typer.Option("--check", help="Change nothing; say what would be changed.")] = False,
+    check: Check = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show how files change.")] = False,
     plain: Plain = False,
 ) -> None:

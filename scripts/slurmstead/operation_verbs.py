@@ -1,17 +1,13 @@
 """The verbs of scripts/stead that work on machines: reboot."""
 
-import pathlib
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from slurmstead.errors import UsageError
+from slurmstead.options import Check, Inventory, Plain
 from slurmstead.paths import CLUSTER_INVENTORY
-
-Inventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the cluster.")]
-Check = Annotated[bool, typer.Option("--check", help="Change nothing; say what would be changed.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Leave the accelerator (mitogen) out.")]
 
 
 def register(app: typer.Typer, out: Console, messages: Console) -> None:
