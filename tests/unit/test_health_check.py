@@ -587,7 +587,7 @@ def test_the_check_ends_at_its_deadline(worker: Worker) -> None:
 
 def test_slurmd_does_not_wait_for_a_stuck_look(worker: Worker) -> None:
     text = worker.replace(worker.program.read_text(), "\nLOOK_SECONDS = ", "\nLOOK_SECONDS = 0.5  # ")
-    hanging = "        time.sleep(60)\n        seen = os.statvfs("
+    hanging = "        time.sleep(20)\n        seen = os.statvfs("
     worker.program.write_text(worker.replace(text, "        seen = os.statvfs(", hanging))
     # As a process that even SIGKILL does not end.
     worker.program.write_text(
