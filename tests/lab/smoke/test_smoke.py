@@ -183,6 +183,13 @@ def slurmd_stopped(cluster: Cluster) -> AbstractContextManager[None]:
     return commands(cluster, [cluster.victim], "systemctl stop slurmd", "systemctl start slurmd")
 
 
+@contextlib.contextmanager
+def down(cluster: Cluster) -> Iterator[None]:
+    """Down by a person's hand, and silent: a slurmd that registers would bring its node back (ReturnToService=2)."""
+    with slurmd_stopped(cluster), set_state("down")(cluster):
+        yield
+
+
 def host_name_of_another(cluster: Cluster) -> AbstractContextManager[None]:
     return commands(cluster, [cluster.victim], f"hostname {cluster.other}", f"hostname {cluster.victim}")
 
@@ -248,7 +255,7 @@ def foreign_key(cluster: Cluster) -> AbstractContextManager[None]:
 FAULTS: list[tuple[str, str, str, Fault]] = [
     # the check that turns red, what it says of the victim, what to do, the fault
     ("nodes", r"drained: bad \| disk", r"state=resume", set_state("drain")),
-    ("nodes", r"down: bad \| disk", r"state=resume", set_state("down")),
+    ("nodes", r"down\*?: bad \| disk", r"state=resume", down),
     ("srun", r"calls itself", r"hostnamectl", host_name_of_another),
     ("srun", r"failed|no answer|not available", r"status slurmd", slurmd_stopped),
     ("sbatch", r"batch.out|ended as failed", r"findmnt", share_replaced(everywhere=True)),
