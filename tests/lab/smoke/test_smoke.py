@@ -37,12 +37,13 @@ SETTLE = 180
 
 STATE = """
 hostname
+stat {share}/. >/dev/null
 for where in {share} {scratch} /etc/munge/munge.key; do findmnt --noheadings --output TARGET,SOURCE $where; done
 sha256sum /etc/munge/munge.key /etc/slurm/*.conf 2>&1
 systemctl is-active munge slurmd slurmctld
 runuser -u {user} -- find ~{user} -maxdepth 1 -name '.slurmstead-smoke-*'
 """
-"""Prints what a fault may change on a machine, and what a smoke test may leave."""
+"""Prints what a fault may change on a machine, and what a smoke test may leave; the share is mounted when used."""
 
 
 class Cluster:
