@@ -25,6 +25,7 @@ NodeName=n2 NodeAddr=10.0.0.2 CPUs=4
 PartitionName=main Nodes=ALL
 """
 BAD = "# makes slurmctld ill\nMaxJobCount=1\n"
+GRES = "gres/core count reported lower than configured (0 < 4)"
 RUNNING = Job("7", "RUNNING", "main", ("n1",))
 
 
@@ -39,6 +40,7 @@ class Cluster:
         self.jobs: list[Job] = []
         self.drained: set[str] = set()
         self.slurmd_started = "None"
+        self.reason: dict[str, str] = {}
         self.release = "22.05.8"
 
     # The service.
@@ -78,7 +80,8 @@ class Cluster:
         """As scontrol shows them."""
         shown = {"SlurmdStartTime": self.slurmd_started}
         state = {name: "IDLE+DRAIN" if name in self.drained else "IDLE" for name in conf_model.read(self.memory).nodes}
-        return {name: {**shown, "State": state[name]} for name in state}
+        reason = {"Reason": "", "ReasonSetByUser": "", "ReasonChangedAt": "", **self.reason}
+        return {name: {**shown, **reason, "State": state[name]} for name in state}
 
     def started_at(self) -> float:
         """Long ago."""
@@ -323,9 +326,49 @@ def test_slurmd_is_named_until_it_was_restarted(running: Cluster) -> None:
 
     assert run(running, text).restart_slurmd == ["n1", "n2"]
     assert run(running, text).restart_slurmd == ["n1", "n2"], "nobody has restarted them"
-    running.slurmd_started = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + 5))
+    running.slurmd_started = time_of_slurm(5)
     assert run(running, text).restart_slurmd == []
     assert not (running.directory / "slurmstead" / "slurmd-restarts.json").exists()
+
+
+def time_of_slurm(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() + seconds))
+
+
+def test_slurmd_is_named_until_slurm_has_taken_its_node_back(running: Cluster) -> None:
+    """slurmctld 22.05 drains a node whose slurmd has not read of its new GRES, and leaves it so."""
+    text = CONF + "SlurmdPidFile=/run/x\n"
+    run(running, text)
+    running.slurmd_started = time_of_slurm(9)
+    running.drained = {"n1"}
+    running.reason = {
+        "Reason": GRES,
+        "ReasonSetByUser": "slurm",
+        "ReasonChangedAt": time_of_slurm(5),
+    }
+
+    assert run(running, text).restart_slurmd == ["n1"]
+    running.drained.clear()
+    assert run(running, text).restart_slurmd == []
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "user", "expected"),
+    [
+        ("IDLE+DRAIN", GRES, "slurm", slurm_workers.OUTDATED),
+        ("IDLE+DRAIN+INVALID_REG", GRES, "slurm", slurm_workers.OUTDATED),
+        ("IDLE", GRES, "slurm", ""),
+        ("IDLE+DRAIN", GRES, "root", ""),
+        ("IDLE+DRAIN", "slurmstead: share is read-only", "slurm", ""),
+        ("IDLE+DRAIN", "Kill task failed", "slurm", ""),
+    ],
+)
+def test_only_what_slurm_drained_for_gres_is_taken_back(state: str, reason: str, user: str, expected: str) -> None:
+    shown = {"State": state, "Reason": reason, "ReasonSetByUser": user, "ReasonChangedAt": "2026-11-20T09:00:00"}
+
+    assert slurm_workers.drained_for_gres({**shown, "SlurmdStartTime": "2026-11-20T09:00:12"}) == expected
+    older = slurm_workers.drained_for_gres({**shown, "SlurmdStartTime": "2026-11-20T08:59:59"})
+    assert older == (slurm_workers.CURRENT if expected else ""), "slurmd may not have registered yet"
 
 
 def test_files_of_before_are_the_first_good_set(cluster: Cluster) -> None:

@@ -23,6 +23,9 @@ UNIT = "slurmctld.service"
 STAMP = re.compile(r"^\[[^\]]*\] ", re.MULTILINE)
 """How a line of slurmctld's log begins (LogTimeFormat)."""
 
+REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
+"""The reason of a node, who gave it and when."""
+
 
 class Service(Protocol):
     """Starts slurmctld. Tests have one that needs no systemd."""
@@ -217,15 +220,21 @@ def read_node(line: str) -> tuple[dict[str, str], str]:
 def read_nodes(text: str) -> dict[str, dict[str, str]]:
     """Return the fields of each node by name from `scontrol --oneliner show node`.
 
-    Those up to the reason, which is free text, and the reason itself without who gave it when.
+    Those up to the reason, which is free text, the reason itself, who gave it (ReasonSetByUser) and when
+    (ReasonChangedAt).
 
-    >>> read_nodes("NodeName=n1 State=IDLE+DRAIN NextState=RESUME Reason=a [b] c [root@2026-11-20T09:00:00] Comment=x")
-    {'n1': {'NodeName': 'n1', 'State': 'IDLE+DRAIN', 'NextState': 'RESUME', 'Reason': 'a [b] c'}}
+    >>> shown = read_nodes("NodeName=n1 State=IDLE+DRAIN Reason=a [b] c [root@2026-11-20T09:00:00] Comment=x")["n1"]
+    >>> shown.pop("NodeName"), shown.pop("State")
+    ('n1', 'IDLE+DRAIN')
+    >>> shown
+    {'Reason': 'a [b] c', 'ReasonSetByUser': 'root', 'ReasonChangedAt': '2026-11-20T09:00:00'}
     """
     found = {}
     for fields, after in map(read_node, text.splitlines()):
         if "NodeName" in fields:
-            fields["Reason"] = re.sub(r" \[[^\s@\]]+@[^\]]+\].*$", "", after).strip()
+            signed = REASON.match(after)
+            reason, user, when = signed.groups() if signed else (after, "", "")
+            fields.update(Reason=reason.strip(), ReasonSetByUser=user, ReasonChangedAt=when)
             found[fields["NodeName"]] = fields
     return found
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, seconds
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags, seconds
 
 RESTARTS = "slurmd-restarts"
 DRAINED = "drained"
@@ -16,6 +16,9 @@ DRAINED = "drained"
 
 REASON = "waits for a change of the configuration (slurm_when_idle)"
 """Not one of the health check's, which would resume the node."""
+
+OUTDATED, CURRENT = "outdated", "current"
+"""A drain from before the start of slurmd, and one that slurmd may still deserve."""
 
 
 class Workers:
@@ -64,5 +67,24 @@ class Workers:
         return {
             name: since
             for name, since in noted.items()
-            if name in shown and seconds(shown[name].get("SlurmdStartTime", "")) <= since
+            if name in shown
+            and (seconds(shown[name].get("SlurmdStartTime", "")) <= since or drained_for_gres(shown[name]) == OUTDATED)
         }
+
+
+def drained_for_gres(shown: Mapping[str, str]) -> str:
+    """Return whether Slurm drained a node for want of GRES, and if so whether its slurmd was started since.
+
+    Up to which version a slurmd that has not read of new GRES has its node drained, and for good, is not documented:
+    22.05 does it, 24.11 does not.
+
+    >>> drained = {"State": "IDLE+DRAIN", "Reason": "gres/core count reported lower than configured (0 < 4)"}
+    >>> signed = {**drained, "ReasonSetByUser": "slurm", "ReasonChangedAt": "2026-11-20T09:00:00"}
+    >>> drained_for_gres({**signed, "SlurmdStartTime": "2026-11-20T09:00:12"}) == OUTDATED
+    True
+    """
+    by_slurm = shown and "DRAIN" in flags(shown) and shown["ReasonSetByUser"] == "slurm"
+    if not by_slurm or not shown["Reason"].startswith("gres/"):
+        return ""
+    started = seconds(shown.get("SlurmdStartTime", ""))
+    return OUTDATED if started >= seconds(shown["ReasonChangedAt"]) else CURRENT
