@@ -37,14 +37,20 @@ def drained(lab: Any, board: str) -> Iterator[str]:
     lab.wait_until_idle(2 * INTERVAL)
 
 
+def boot(lab: Any, name: str, **settings: Any) -> None:
+    """Start a machine, and wait for its slurmd, which waits for the clock and for the share."""
+    lab.boot(name, **settings)
+    lab.root(name, "until systemctl is-active --quiet slurmd; do sleep 1; done", seconds=300)
+
+
 def test_less_memory_drains_until_it_is_back(lab: Any, board: str, drained: str) -> None:
     lab.cut_power(board)
-    lab.boot(board, lab_memory=LESS)
+    boot(lab, board, lab_memory=LESS)
     reason = wait_for(lab, board, "drained", 2 * INTERVAL)
     assert re.fullmatch(r"slurmstead: memory \d+ MiB below the declared \d+ MiB", reason)
 
     lab.cut_power(board)
-    lab.boot(board)
+    boot(lab, board)
     wait_for(lab, board, "idle", 2 * INTERVAL)
     assert wait_for(lab, drained, "drained", 0) == "fan"
 
