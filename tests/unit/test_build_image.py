@@ -28,13 +28,16 @@ class Builder:
         }
         self.calls = directory / "calls"
         self.input = directory / "input"
-        # The hooks of the real one write into the directory above them, which is on its command line.
-        self.script("mmdebstrap", f'echo "$@" >> {self.calls}; cat > {self.input}; {self.outputs("")}')
+        self.script("mmdebstrap", f"{self.call}; cat > {self.input}; {self.outputs('')}")
+
+    @property
+    def call(self) -> str:
+        """Shell words that note a call and its arguments in a line of `calls`; hooks are arguments of many lines."""
+        return f'echo "$@" | tr "\\n" " " >> {self.calls}; echo >> {self.calls}'
 
     def outputs(self, last: str) -> str:
         """Return the shell words that write an image as the hooks do, then `last`."""
-        find = 'for word; do case $word in --customize-hook=*) out=$(dirname "${word#*=}")/..;; esac; done'
-        return f'{find}; for file in disk kernel initrd; do echo made > "$out/$file"; done; {last}'
+        return f"echo made > /dev/fd/5; echo made >&6; echo made >&7; {last}"
 
     def script(self, name: str, body: str) -> None:
         (self.bin / name).write_text(f"#!/bin/sh\n{body}\n")
@@ -91,6 +94,21 @@ def test_the_release_the_packages_and_the_archive_are_passed_on(builder: Builder
     ]
 
 
+def test_an_image_is_readable_and_only_its_owner_writes_to_it(builder: Builder) -> None:
+    builder.run()
+
+    assert {path.stat().st_mode & 0o777 for path in builder.image.iterdir()} == {0o644}
+
+
+def test_the_hooks_are_handed_over_as_text(builder: Builder) -> None:
+    """An ordinary user's mmdebstrap runs them as somebody who may not enter that user's home."""
+    builder.run()
+
+    assert str(BUILD.parent) not in builder.calls.read_text()
+    assert str(builder.image.parent) not in builder.calls.read_text()
+    assert {"useradd", "mke2fs"} <= set(builder.calls.read_text().split())
+
+
 def test_a_built_image_is_not_built_again(builder: Builder) -> None:
     builder.run()
     builder.run()
@@ -99,7 +117,7 @@ def test_a_built_image_is_not_built_again(builder: Builder) -> None:
 
 
 def test_several_calls_at_once_build_it_once(builder: Builder) -> None:
-    builder.script("mmdebstrap", f'echo "$@" >> {builder.calls}; sleep 0.3; {builder.outputs("")}')
+    builder.script("mmdebstrap", f"{builder.call}; sleep 0.3; {builder.outputs('')}")
     processes = [builder.start() for _ in range(4)]
 
     assert [process.communicate(timeout=30) for process in processes] == [("", "")] * 4
