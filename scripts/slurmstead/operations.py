@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead import playbook
+from slurmstead import backup, playbook
 from slurmstead.errors import InventoryError, UsageError
 from slurmstead.events import Event, HostEnded
 from slurmstead.outcome import Result
@@ -100,6 +100,10 @@ def run(
             plain=plain,
             observer=progress,
         )
+    archive = backup.parse(result.results_of("debug"))
+    if archive:
+        # Whoever reads of a failure may want it.
+        backup.print_report(out, archive)
     if result.error:
         raise result.error
     changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]

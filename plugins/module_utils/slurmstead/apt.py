@@ -1,0 +1,172 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""apt-get on this machine. What changes packages is a unit of systemd, so that a lost connection does not end dpkg."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ansible.module_utils.slurmstead import apt_plan
+from ansible.module_utils.slurmstead.apt_plan import Package, Plan
+from ansible.module_utils.slurmstead.slurm_daemons import run
+
+UNIT = "slurmstead-upgrade.service"
+LOG = Path("/run/slurmstead-upgrade.log")
+LOCK = Path("/var/lib/dpkg/lock-frontend")
+JOURNAL = Path("/var/lib/dpkg/updates")
+"""Where dpkg writes what it does; empty when it has ended well."""
+
+UPGRADE = ("apt-get", "--with-new-pkgs", "--no-install-recommends", "--no-remove")
+QUIET = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "APT_LISTCHANGES_FRONTEND": "none",
+    # Services that are not ours to restart stay as they are; ours are restarted in their order.
+    "NEEDRESTART_MODE": "l",
+    "NEEDRESTART_SUSPEND": "1",
+    "UCF_FORCE_CONFFOLD": "1",
+    "LC_ALL": "C.UTF-8",
+}
+KEEP_CONFFILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
+
+FETCH = 1800.0
+"""Seconds in which lists or packages have to come."""
+
+INSTALL = 7200.0
+"""Seconds in which packages have to be installed: kernels take many minutes on a small board."""
+
+PAUSE = 1.0
+
+
+class AptError(Exception):
+    """apt-get did not do what was asked; the text says what it said."""
+
+
+def wait_for_lock(seconds: float) -> None:
+    """Wait until no other package manager is at work, nor an upgrade of ours that lost its connection.
+
+    Raises AptError.
+    """
+    until = time.monotonic() + seconds
+    while _active() or _locked():
+        if time.monotonic() > until:
+            raise AptError(
+                f"another package manager was at work for {seconds:.0f} s; see `ps -ef | grep -E 'apt|dpkg'`"
+            )
+        time.sleep(PAUSE)
+
+
+def _active() -> bool:
+    _, out, _ = run("systemctl", "show", "--property=ActiveState", "--value", UNIT)
+    return out.strip() in ("active", "activating", "deactivating")
+
+
+def _locked() -> bool:
+    with LOCK.open("w") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def update(seconds: float) -> None:
+    """Fetch the lists of packages anew; waits while somebody else does. Raises AptError."""
+    until = time.monotonic() + seconds
+    while True:
+        code, out, err = run("apt-get", "update", "-o", "APT::Update::Error-Mode=any", seconds=FETCH)
+        if code == 0:
+            return
+        said = _complaints(out + err)
+        if "Could not get lock" not in said or time.monotonic() > until:
+            raise AptError(f"the lists of packages could not be fetched: {said}")
+        time.sleep(PAUSE)
+
+
+def packages() -> dict[str, Package]:
+    """Return what dpkg knows; a journal that it left is a package that is in no state."""
+    _, out, _ = run("dpkg-query", "--show", f"--showformat={apt_plan.FORMAT}", seconds=60)
+    found = apt_plan.read_packages(out)
+    if JOURNAL.is_dir() and any(JOURNAL.iterdir()):
+        found["dpkg"] = Package("", "dpkg", "not at its end")
+    return found
+
+
+def plan() -> Plan:
+    """Return what an upgrade would do now. Raises AptError."""
+    code, out, err = run(*UPGRADE, "--simulate", "upgrade", seconds=300)
+    if code:
+        raise AptError(f"apt-get does not say what it would do: {_complaints(out + err)}")
+    return apt_plan.read_plan(out)
+
+
+def fetch() -> None:
+    """Fetch the packages without installing them. Raises AptError."""
+    code, out, err = run(*UPGRADE, "--yes", "--download-only", "upgrade", seconds=FETCH)
+    if code:
+        raise AptError(f"the packages could not be fetched: {_complaints(out + err)}")
+
+
+def command(lock: int) -> list[str]:
+    """Return the command that installs; `lock` are the seconds that it waits for another package manager."""
+    more = ["-o", f"DPkg::Lock::Timeout={lock}", "-o", "APT::Keep-Downloaded-Packages=false"]
+    return [*UPGRADE, "--yes", *KEEP_CONFFILES, *more, "upgrade"]
+
+
+def as_unit(stopped: str, wanted: list[str]) -> list[str]:
+    """Return the command that begins to run another one as a unit, during which the service `stopped` does not run."""
+    around = [
+        f"--property=ExecStartPre=/usr/bin/systemctl stop {stopped}",
+        f"--property=ExecStopPost=-/usr/bin/systemctl start {stopped}",
+    ]
+    return [
+        *("systemd-run", "--quiet", f"--unit={UNIT}", "--description=Upgrade of the packages by stead"),
+        *(f"--property=StandardOutput=truncate:{LOG}", "--property=StandardError=inherit"),
+        *(around if stopped else []),
+        *(f"--setenv={name}={value}" for name, value in QUIET.items()),
+        *wanted,
+    ]
+
+
+def install(stopped: str, lock: int) -> str:
+    """Install the newer packages; returns what dpkg said. Without the service `stopped` meanwhile, if it is named.
+
+    Raises AptError.
+    """
+    run("systemctl", "reset-failed", UNIT)
+    code, _, err = run(*as_unit(stopped, command(lock)), seconds=300)
+    if code:
+        raise AptError(f"the upgrade could not begin: {err.strip()}")
+    until = time.monotonic() + INSTALL
+    while _active():
+        if time.monotonic() > until:
+            raise AptError(f"apt-get has not ended after {INSTALL / 60:.0f} min and goes on; see {LOG}")
+        time.sleep(PAUSE)
+    said = LOG.read_text(errors="replace")
+    _, out, _ = run("systemctl", "show", "--property=ActiveState", "--value", UNIT)
+    if out.strip() == "failed":
+        raise AptError(f"apt-get failed: {_complaints(said)}; all that it said is in {LOG}")
+    return said
+
+
+def settled(until: Callable[[], bool], seconds: float) -> bool:
+    """Wait until something is so; returns whether it came to that."""
+    end = time.monotonic() + seconds
+    while not until():
+        if time.monotonic() > end:
+            return False
+        time.sleep(PAUSE)
+    return True
+
+
+def _complaints(text: str, most: int = 3) -> str:
+    """Return the lines that say what went wrong, or the last ones."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join([*_errors(lines)][:most] or lines[-most:]) or "it said nothing"
+
+
+def _errors(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        if line.startswith(("E: ", "dpkg: error")):
+            yield line.removeprefix("E: ")
