@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: cluster_versions
 short_description: Ask slurmctld for the versions of Slurm that a cluster has
 description:
-  - Runs on the control node, and changes nothing.
+  - Runs on the control node, and changes nothing. A slurmctld that has just been started is waited for.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -29,16 +29,23 @@ paused: {description: Workers that an upgrade keeps from new jobs., type: list, 
 problems: {description: What is to be mended first., type: list, elements: str, returned: always}
 """
 
+import time
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 from ansible.module_utils.slurmstead.worker_pause import paused
 
+SECONDS = 30.0
+"""In which slurmctld has to answer."""
+
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    slurm = Slurm()
+    slurm, until = Slurm(), time.monotonic() + SECONDS
+    while not slurm.answers() and time.monotonic() < until:
+        time.sleep(1)
     nodes = slurm.nodes()
     version = slurm.setting("SLURM_VERSION") if nodes else ""
     module.exit_json(

@@ -127,10 +127,13 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     if check_mode:
         return {"changed": bool(packages), "packages": packages, "diff": shown(packages)}
     daemons, said = own_daemons.running(), ""
-    if packages:
-        stops = "slurmctld" in daemons and apt_plan.concerning(packages, known)
-        said = apt.install("slurmctld.service" if stops else "", lock_timeout)
-        packages = changes(apt_plan.versions(known), apt_plan.versions(apt.packages()))
+    ours = apt_plan.concerning(packages, known)
+    if ours:
+        # By themselves, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
+        said += apt.install(ours, "slurmctld.service" if "slurmctld" in daemons else "", lock_timeout)
+    if len(packages) > len(ours):
+        said += apt.install([], "", lock_timeout)
+    packages = changes(apt_plan.versions(known), apt_plan.versions(apt.packages()))
     restarted, reboot = own_daemons.renew(daemons), reboot_reasons()
     words = [f"{node}: {counted(packages)} upgraded in {time.monotonic() - started:.0f} s"]
     if restarted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from ansible.module_utils.slurmstead import apt_plan
@@ -18,7 +18,9 @@ LOCK = Path("/var/lib/dpkg/lock-frontend")
 JOURNAL = Path("/var/lib/dpkg/updates")
 """Where dpkg writes what it does; empty when it has ended well."""
 
-UPGRADE = ("apt-get", "--with-new-pkgs", "--no-install-recommends", "--no-remove")
+ENDED = ("inactive", "failed")
+
+UPGRADE = ("apt-get", "-o", "APT::Get::Upgrade-Allow-New=true", "--no-install-recommends", "--no-remove")
 QUIET = {
     "DEBIAN_FRONTEND": "noninteractive",
     "APT_LISTCHANGES_FRONTEND": "none",
@@ -49,7 +51,7 @@ def wait_for_lock(seconds: float) -> None:
     Raises AptError.
     """
     until = time.monotonic() + seconds
-    while _active() or _locked():
+    while _state() not in ENDED or _locked():
         if time.monotonic() > until:
             raise AptError(
                 f"another package manager was at work for {seconds:.0f} s; see `ps -ef | grep -E 'apt|dpkg'`"
@@ -57,9 +59,10 @@ def wait_for_lock(seconds: float) -> None:
         time.sleep(PAUSE)
 
 
-def _active() -> bool:
-    _, out, _ = run("systemctl", "show", "--property=ActiveState", "--value", UNIT)
-    return out.strip() in ("active", "activating", "deactivating")
+def _state() -> str:
+    """Return the state of our unit; empty where systemd is too busy to say."""
+    _, out, _ = run("systemctl", "show", "--property=ActiveState", "--value", UNIT, seconds=60)
+    return out.strip()
 
 
 def _locked() -> bool:
@@ -108,10 +111,11 @@ def fetch() -> None:
         raise AptError(f"the packages could not be fetched: {_complaints(out + err)}")
 
 
-def command(lock: int) -> list[str]:
-    """Return the command that installs; `lock` are the seconds that it waits for another package manager."""
+def command(names: Collection[str], lock: int) -> list[str]:
+    """Return the command that upgrades some packages, or all; it waits `lock` seconds for another package manager."""
     more = ["-o", f"DPkg::Lock::Timeout={lock}", "-o", "APT::Keep-Downloaded-Packages=false"]
-    return [*UPGRADE, "--yes", *KEEP_CONFFILES, *more, "upgrade"]
+    verb = ["install", "--only-upgrade", *names] if names else ["upgrade"]
+    return [*UPGRADE, "--yes", *KEEP_CONFFILES, *more, *verb]
 
 
 def as_unit(stopped: str, wanted: list[str]) -> list[str]:
@@ -129,35 +133,28 @@ def as_unit(stopped: str, wanted: list[str]) -> list[str]:
     ]
 
 
-def install(stopped: str, lock: int) -> str:
-    """Install the newer packages; returns what dpkg said. Without the service `stopped` meanwhile, if it is named.
+def install(names: Collection[str], stopped: str, lock: int) -> str:
+    """Upgrade some packages, or all, without the service `stopped` meanwhile; returns what dpkg said.
 
     Raises AptError.
     """
+    # Whoever is named in `apt-get install` is no longer among those that came with others.
+    _, automatic, _ = run("apt-mark", "showauto", *names, seconds=60) if names else (0, "", "")
     run("systemctl", "reset-failed", UNIT)
-    code, _, err = run(*as_unit(stopped, command(lock)), seconds=300)
+    code, _, err = run(*as_unit(stopped, command(names, lock)), seconds=300)
     if code:
         raise AptError(f"the upgrade could not begin: {err.strip()}")
     until = time.monotonic() + INSTALL
-    while _active():
+    while (state := _state()) not in ENDED:
         if time.monotonic() > until:
             raise AptError(f"apt-get has not ended after {INSTALL / 60:.0f} min and goes on; see {LOG}")
         time.sleep(PAUSE)
+    if automatic.split():
+        run("apt-mark", "auto", *automatic.split(), seconds=60)
     said = LOG.read_text(errors="replace")
-    _, out, _ = run("systemctl", "show", "--property=ActiveState", "--value", UNIT)
-    if out.strip() == "failed":
+    if state == "failed":
         raise AptError(f"apt-get failed: {_complaints(said)}; all that it said is in {LOG}")
     return said
-
-
-def settled(until: Callable[[], bool], seconds: float) -> bool:
-    """Wait until something is so; returns whether it came to that."""
-    end = time.monotonic() + seconds
-    while not until():
-        if time.monotonic() > end:
-            return False
-        time.sleep(PAUSE)
-    return True
 
 
 def _complaints(text: str, most: int = 3) -> str:
