@@ -26,7 +26,6 @@ options:
     choices: [planned, fetched, installed]
     required: true
   lock_timeout: {description: Seconds to wait for another package manager., type: int, default: 600}
-  rest: {description: Machines whose turn has not come; a failure names them., type: list, elements: str, default: []}
 author: [Slurmstead]
 """
 
@@ -162,14 +161,10 @@ def main() -> None:
             "node": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["planned", "fetched", "installed"], "required": True},
             "lock_timeout": {"type": "int", "default": 600},
-            "rest": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
     node, state, lock_timeout = (module.params[name] for name in ("node", "state", "lock_timeout"))
-    rest = (
-        f". Not upgraded: {', '.join(module.params['rest'])}; the same command goes on" if module.params["rest"] else ""
-    )
     try:
         if state == "planned":
             module.exit_json(changed=False, **plan(node, lock_timeout))
@@ -182,7 +177,7 @@ def main() -> None:
         if state == "planned":
             # Others may have something to say, too.
             module.exit_json(changed=False, packages={}, versions={}, outdated=[], reboot=[], problems=[str(error)])
-        module.fail_json(msg=f"{node}: {error}{rest}")
+        module.fail_json(msg=f"{node}: {error}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ options:
   state: {description: What to do., type: str, choices: [begun, ended], required: true}
   before: {description: What C(begun) returned., type: dict, default: {}}
   restarted: {description: Whether slurmd was restarted meanwhile., type: bool, default: false}
-  rest: {description: Machines whose turn has not come; a failure names them., type: list, elements: str, default: []}
 author: [Slurmstead]
 """
 
@@ -65,7 +64,6 @@ def main() -> None:
             "state": {"type": "str", "choices": ["begun", "ended"], "required": True},
             "before": {"type": "dict", "default": {}},
             "restarted": {"type": "bool", "default": False},
-            "rest": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
@@ -79,8 +77,7 @@ def main() -> None:
     try:
         module.exit_json(changed=worker.give_back(remembered(given["before"]), given["restarted"]))
     except PauseError as error:
-        rest = f". Not upgraded: {', '.join(given['rest'])}; the same command goes on" if given["rest"] else ""
-        module.fail_json(msg=f"{given['node']}: {error}{rest}")
+        module.fail_json(msg=f"{given['node']}: {error}")
 
 
 if __name__ == "__main__":

@@ -90,14 +90,14 @@ def test_a_dry_run_shows_the_versions_and_installs_nothing(upgrade: Any) -> None
     assert done.result["diff"] == {"before": "munge 0.5.15-2\n", "after": "munge 0.5.15-2+1\n"}
 
 
-def test_a_failure_names_those_whose_turn_has_not_come(upgrade: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_says_what_apt_said(upgrade: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> str:
         raise apt.AptError("apt-get failed: no space left on device")
 
     machine = Machine("munge")
     machine.install = fail  # type: ignore[method-assign]
 
-    done = upgrade(machine, "munge", rest=["n2", "n3"])
+    done = upgrade(machine, "munge")
 
     assert done.failed
-    assert done.message.startswith("n1: apt-get failed: no space left on device. Not upgraded: n2, n3; ")
+    assert done.message == "n1: apt-get failed: no space left on device"
