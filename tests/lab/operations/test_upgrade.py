@@ -109,7 +109,7 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(
 def test_jobs_do_not_notice_an_upgrade_and_another_one_changes_nothing(
     lab: Any, stead: Any, submit: Any, offer: Any, installed: Any, shown: Any, ended_once: Any, versions: dict[str, str]
 ) -> None:
-    running = [submit(name, 400, "--exclusive") for name in lab.workers]
+    running = [submit(name, 330, "--exclusive") for name in lab.workers]
     one = "sbatch --parsable --no-requeue --mem=50 --output=/dev/null --wrap='echo ended >> ended-$SLURM_JOB_ID'"
     pending = lab.user(f"for i in $(seq 20); do {one}; done", seconds=240).split()
     assert shown(running + pending, "JobState") == ["RUNNING"] * 3 + ["PENDING"] * 20
