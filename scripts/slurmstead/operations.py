@@ -104,7 +104,7 @@ def run(
     if waiting:
         messages.print(Text(f"Not upgraded: {', '.join(waiting)}. The same command goes on."), soft_wrap=True)
     archive = backup.parse(result.results_of("debug"))
-    if archive:
+    if archive and not check:
         # Whoever reads of a failure may want it.
         backup.print_report(out, archive)
     if result.error:
