@@ -129,9 +129,13 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     ours = apt_plan.concerning(packages, known)
     if ours:
         # By themselves, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
-        said += apt.install(ours, "slurmctld.service" if "slurmctld" in daemons else "", lock_timeout)
+        stops = "slurmctld" in daemons
+        before = ["stop slurmctld.service"] if stops else []
+        after = ["start slurmctld.service"] if stops else []
+        # A slurmctld that has no MUNGE for SlurmdTimeout, because the package of it failed, ends all jobs.
+        said += apt.install(ours, before, ["try-restart munge.service", *after], lock_timeout)
     if len(packages) > len(ours):
-        said += apt.install([], "", lock_timeout)
+        said += apt.install([], [], [], lock_timeout)
     packages = changes(apt_plan.versions(known), apt_plan.versions(apt.packages()))
     restarted, reboot = own_daemons.renew(daemons), reboot_reasons()
     words = [f"{node}: {counted(packages)} upgraded in {time.monotonic() - started:.0f} s"]

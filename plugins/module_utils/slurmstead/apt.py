@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from ansible.module_utils.slurmstead import apt_plan
@@ -118,30 +118,28 @@ def command(names: Collection[str], lock: int) -> list[str]:
     return [*UPGRADE, "--yes", *KEEP_CONFFILES, *more, *verb]
 
 
-def as_unit(stopped: str, wanted: list[str]) -> list[str]:
-    """Return the command that begins to run another one as a unit, during which the service `stopped` does not run."""
-    around = [
-        f"--property=ExecStartPre=/usr/bin/systemctl stop {stopped}",
-        f"--property=ExecStopPost=-/usr/bin/systemctl start {stopped}",
-    ]
+def as_unit(before: Iterable[str], after: Iterable[str], wanted: list[str]) -> list[str]:
+    """Return the command that begins another one as a unit; systemctl does `before` and, in any case, `after`."""
     return [
         *("systemd-run", "--quiet", f"--unit={UNIT}", "--description=Upgrade of the packages by stead"),
-        *(f"--property=StandardOutput=truncate:{LOG}", "--property=StandardError=inherit"),
-        *(around if stopped else []),
+        *(f"--property=StandardOutput=append:{LOG}", "--property=StandardError=inherit"),
+        *(f"--property=ExecStartPre=/usr/bin/systemctl {words}" for words in before),
+        *(f"--property=ExecStopPost=-/usr/bin/systemctl {words}" for words in after),
         *(f"--setenv={name}={value}" for name, value in QUIET.items()),
         *wanted,
     ]
 
 
-def install(names: Collection[str], stopped: str, lock: int) -> str:
-    """Upgrade some packages, or all, without the service `stopped` meanwhile; returns what dpkg said.
+def install(names: Collection[str], before: Iterable[str], after: Iterable[str], lock: int) -> str:
+    """Upgrade some packages, or all; returns what dpkg said. See as_unit for `before` and `after`.
 
     Raises AptError.
     """
     # Whoever is named in `apt-get install` is no longer among those that came with others.
     _, automatic, _ = run("apt-mark", "showauto", *names, seconds=60) if names else (0, "", "")
     run("systemctl", "reset-failed", UNIT)
-    code, _, err = run(*as_unit(stopped, command(names, lock)), seconds=300)
+    LOG.unlink(missing_ok=True)
+    code, _, err = run(*as_unit(before, after, command(names, lock)), seconds=300)
     if code:
         raise AptError(f"the upgrade could not begin: {err.strip()}")
     until = time.monotonic() + INSTALL

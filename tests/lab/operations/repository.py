@@ -1,7 +1,8 @@
 """Makes newer packages of installed ones, a repository of each kind. Runs on a machine, as root, with its own Python.
 
 Arguments: a directory, then names of packages. There it makes `orig` with the packages as they are, `newer` with a
-higher revision, and `foreign` with a version of Slurm that no slurmctld of today understands. Prints the versions.
+higher revision, `foreign` with a version of Slurm that no slurmctld of today understands, and `empty`. Prints the
+versions.
 """
 
 import hashlib
@@ -86,4 +87,6 @@ for kind, rename in kinds.items():
         listing.append(f"{control.strip()}\nFilename: ./{name}.deb\nSize: {len(content)}\nSHA256: {digest}\n")
         versions[name] = version_of(deb)
     (root / kind / "Packages").write_text("\n".join(listing))
+(root / "empty").mkdir()
+(root / "empty" / "Packages").touch()
 print(json.dumps(versions))

@@ -106,6 +106,23 @@ def test_a_dry_run_says_what_would_change_and_changes_nothing(
     lab.wait_until_idle(10)
 
 
+def test_a_worker_that_has_to_be_rebooted_is_if_asked(
+    lab: Any, stead: Callable[..., Any], offer: Callable[..., None], boot_ids: Any
+) -> None:
+    name, before = lab.workers[0], boot_ids()
+    offer("empty", name)
+    lab.root(name, "echo dbus > /run/reboot-required.pkgs; touch /run/reboot-required")
+
+    done = stead("upgrade", "--reboot", "--limit", name)
+
+    assert done.returncode == ExitCode.OK
+    assert f"{name}: nothing to upgrade" in done.stdout
+    assert f"{name} needs a reboot: dbus wants it" in done.stdout
+    assert f"{name} is back after" in done.stdout
+    after = boot_ids()
+    assert {other for other in lab.names if before[other] != after[other]} == {name}
+
+
 def test_jobs_do_not_notice_an_upgrade_and_another_one_changes_nothing(
     lab: Any, stead: Any, submit: Any, offer: Any, installed: Any, shown: Any, ended_once: Any, versions: dict[str, str]
 ) -> None:

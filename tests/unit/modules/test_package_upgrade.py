@@ -19,7 +19,7 @@ STEPS = {name: Step(name, package.version, f"{package.version}+1") for name, pac
 
 
 class Machine:
-    """A machine on which apt does as it is told; `calls` are the names and the stopped service of each transaction."""
+    """A machine on which apt does as it is told; `calls` are the arguments of each transaction."""
 
     def __init__(self, *wanted: str) -> None:
         self.wanted, self.calls = list(wanted), []
@@ -28,8 +28,8 @@ class Machine:
     def plan(self) -> Plan:
         return Plan(tuple(STEPS[name] for name in self.wanted))
 
-    def install(self, names: Collection[str], stopped: str, lock: int) -> str:
-        self.calls.append((list(names), stopped))
+    def install(self, names: Collection[str], before: list[str], after: list[str], lock: int) -> str:
+        self.calls.append((names, before, after))
         for name in names or self.wanted:
             self.known[name] = Package(STEPS[name].after, OLD[name].source, "installed")
         return "Configuration file '/etc/default/munge'\n" if "munge" in names else ""
@@ -55,7 +55,8 @@ def test_slurm_and_munge_are_replaced_by_themselves_and_without_slurmctld(upgrad
 
     done = upgrade(machine, "munge", "slurmctld")
 
-    assert machine.calls == [(["munge", "slurmctld"], "slurmctld.service"), ([], "")]
+    stop, start = ["stop slurmctld.service"], ["try-restart munge.service", "start slurmctld.service"]
+    assert machine.calls == [(["munge", "slurmctld"], stop, start), ([], [], [])]
     assert done.changed
     assert done.result["packages"]["munge"] == ["0.5.15-2", "0.5.15-2+1"]
     assert "n1: 3 packages upgraded" in done.result["said"]
@@ -65,8 +66,8 @@ def test_slurm_and_munge_are_replaced_by_themselves_and_without_slurmctld(upgrad
 @pytest.mark.parametrize(
     ("wanted", "daemons", "calls"),
     [
-        (["libssl3"], ["slurmctld"], [([], "")]),
-        (["munge"], ["munge", "slurmd"], [(["munge"], "")]),
+        (["libssl3"], ["slurmctld"], [([], [], [])]),
+        (["munge"], ["munge", "slurmd"], [(["munge"], [], ["try-restart munge.service"])]),
         ([], ["slurmd"], []),
     ],
 )
