@@ -23,6 +23,7 @@ slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.slurm_conf
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.slurm_nodes")
 slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.slurm_versions")
 parameters = importlib.import_module("ansible.module_utils.slurmstead.slurmd_parameters")
+upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.upgrade_order")
 
 
 def mount_unit(path: str) -> str:
@@ -85,6 +86,28 @@ def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, A
     return problems
 
 
+def upgrade_problems(
+    names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str, live: Mapping[str, Any]
+) -> list[str]:
+    """Return a line for each machine whose Slurm could not talk to slurmctld in the course of an upgrade.
+
+    The hosts have registered what package_upgrade planned as __upgrade_plan; `live` is what cluster_versions returned.
+
+    >>> plans = {"node1": {"__upgrade_plan": {"versions": {"slurmd": "23.11.4-1"}}}}
+    >>> live = {"controller": "22.05.8", "nodes": {"node1": "22.05.8"}}
+    >>> [line.partition(",")[0] for line in upgrade_problems(["node1"], plans, "node3", live)]
+    ['node1: would get Slurm 23.11']
+    """
+    versions = {name: hostvars[name]["__upgrade_plan"]["versions"] for name in names}
+    after = {
+        name: found.get("slurmctld" if name == control else "slurmd") or found.get("slurm-client")
+        for name, found in versions.items()
+    }
+    known = {name: version for name, version in after.items() if version}
+    problems: list[str] = upgrade_order.problems(control, live["controller"], live["nodes"], known)
+    return problems
+
+
 def slurmd_parameters(
     hardware: Mapping[str, Any],
     names: Iterable[str],
@@ -141,5 +164,6 @@ class FilterModule:
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
             "slurmd_parameters": slurmd_parameters,
+            "upgrade_problems": upgrade_problems,
             "version_problems": version_problems,
         }

@@ -1,4 +1,4 @@
-"""The verbs of scripts/stead that work on machines: reboot."""
+"""The verbs of scripts/stead that work on machines: reboot, upgrade."""
 
 from typing import Annotated
 
@@ -39,6 +39,32 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         operations.run(
             *(out, messages, "reboot-workers.yml", inventory),
             limit=",".join(chosen),
+            extra_vars=variables,
+            check=check,
+            plain=plain,
+        )
+
+    @app.command()
+    def upgrade(
+        inventory: Inventory = CLUSTER_INVENTORY,
+        limit: Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")] = None,
+        at_once: Annotated[
+            int | None,
+            typer.Option(help="How many workers at the same time, after the first.", min=1, show_default="a quarter"),
+        ] = None,
+        reboot: Annotated[
+            bool, typer.Option("--reboot", help="Reboot the workers that need it, as `stead reboot` does.")
+        ] = False,
+        check: Check = False,
+        plain: Plain = False,
+    ) -> None:
+        """Upgrade the packages of all machines, control first, then the workers. Jobs go on."""
+        from slurmstead import operations
+
+        variables = {"upgrade_at_once": str(at_once) if at_once else None, "upgrade_reboot": str(reboot)}
+        operations.run(
+            *(out, messages, "upgrade-cluster.yml", inventory),
+            limit=limit,
             extra_vars=variables,
             check=check,
             plain=plain,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead import playbook
+from slurmstead import backup, playbook
 from slurmstead.errors import InventoryError, UsageError
 from slurmstead.events import Event, HostEnded
 from slurmstead.outcome import Result
@@ -100,8 +100,22 @@ def run(
             plain=plain,
             observer=progress,
         )
+    waiting = not_upgraded(result)
+    if waiting:
+        messages.print(Text(f"Not upgraded: {', '.join(waiting)}. The same command goes on."), soft_wrap=True)
+    archive = backup.parse(result.results_of("debug"))
+    if archive and not check:
+        # Whoever reads of a failure may want it.
+        backup.print_report(out, archive)
     if result.error:
         raise result.error
     changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
     out.print(f"{name}: done in {duration(result.seconds)}, changed: {', '.join(changed) or 'nothing'}")
     return result
+
+
+def not_upgraded(result: Result) -> list[str]:
+    """Return the hosts that package_upgrade has plans for and did not come to, if the run ended early."""
+    ended = [end for end in result.ended if end.task.action.rpartition(".")[2] == "package_upgrade" and result.error]
+    planned = {end.host for end in ended if end.result.get("packages") and "restarted" not in end.result}
+    return sorted(planned - {end.host for end in ended if "restarted" in end.result})

@@ -2,8 +2,9 @@
 
 import pytest
 
-from slurmstead import operations
+from slurmstead import events, operations
 from slurmstead.errors import ExitCode, UsageError
+from slurmstead.outcome import Result
 from slurmstead.paths import LAB_INVENTORY
 
 FOUND = {"control": ["head"], "nfs_server": ["store"], "workers": ["head", "n1", "n2"]}
@@ -57,3 +58,28 @@ def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, proje
 def test_an_inventory_that_is_missing_is_named(stead, project, capsys):
     assert stead("reboot", "--all", "-i", project.path / "none.yml") == ExitCode.USAGE
     assert "there is no inventory" in capsys.readouterr().err
+
+
+def ended(host: str, **result: object) -> events.HostEnded:
+    task = events.Task("1", "Install the packages", "package_upgrade")
+    return events.HostEnded(task, host, events.Status.OK, result=result)
+
+
+def test_machines_whose_packages_an_upgrade_did_not_come_to_are_named():
+    change = {"slurmd": ["1", "2"]}
+    result = Result("upgrade-cluster.yml", returned=2)
+    for host, packages in {"head": change, "n1": change, "n2": {}, "n3": change}.items():
+        result.add(ended(host, packages=packages, problems=[]))
+    result.add(ended("head", packages=change, restarted=["slurmctld"]))
+    result.add(ended("n1", msg="n1: apt-get failed"))
+    result.add(events.Ended(ok={"head": 9}, failed={"n1": 1}, unreachable={}))
+
+    assert operations.not_upgraded(result) == ["n1", "n3"]
+
+
+def test_a_run_that_ended_well_came_to_all():
+    result = Result("upgrade-cluster.yml")
+    result.add(ended("n1", packages={"slurmd": ["1", "2"]}))
+    result.add(events.Ended(ok={"n1": 9}, failed={}, unreachable={}))
+
+    assert operations.not_upgraded(result) == []

@@ -86,7 +86,7 @@ def packages(cluster: Cluster) -> Iterator[Finding]:
         for name, version in versions.items():
             if version != usual:
                 seen = f"{package} {version} is installed, and {usual} on {others}"
-                yield Finding(name, "version", seen, "upgrade all machines to the same; control first")
+                yield Finding(name, "version", seen, "`stead upgrade` gives all machines the same")
 
 
 def mixtures(cluster: Cluster) -> Iterator[Finding]:

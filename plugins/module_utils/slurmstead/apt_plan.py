@@ -1,0 +1,138 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What an upgrade of a machine's packages would change and what stands in its way, by what dpkg and apt say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+FIELDS = ("Package", "Version", "source:Package", "db:Status-Status", "db:Status-Want", "db:Status-Eflag")
+FORMAT = "\\t".join(f"${{{field}}}" for field in FIELDS) + "\\n"
+"""For `dpkg-query --showformat`; see dpkg-query(1)."""
+
+WHOLE = ("installed", "config-files", "not-installed")
+"""States of a package with which dpkg is done; in any other one it was ended on its way."""
+
+SOURCES = ("slurm-wlm", "munge")
+"""Source packages that all machines must have alike. Debian builds several packages of each."""
+
+STEP = re.compile(
+    r"^Inst (?P<name>\S+)(?: \[(?P<before>[^]]+)\])? \((?P<after>\S+)(?P<origin>[^)]*?)(?: \[\S+\])?\)", re.M
+)
+"""A package in what `apt-get --simulate` prints: Inst slurmd [1] (2 Debian:12.12/oldstable, ... [amd64])."""
+
+KEPT = re.compile(r"^The following packages have been kept back:\n((?:  .*\n)+)", re.M)
+
+RELEASE = re.compile(r"\b(?P<system>Debian|Debian-Security|Ubuntu):(?P<version>[0-9.]+)/")
+"""Of which release a package is, in the origin that a step names."""
+
+CONFFILE = re.compile(r"^Configuration file '([^']+)'$", re.M)
+"""How dpkg begins to speak of a file that both somebody and the package changed."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package as dpkg has it; `held` is whether somebody put it on hold (apt-mark(8))."""
+
+    version: str
+    source: str
+    status: str
+    held: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """A package that would be installed; `before` is empty of one that is new."""
+
+    name: str
+    before: str
+    after: str
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an upgrade would do; `kept` are names of packages that have a newer version and would not get it."""
+
+    steps: tuple[Step, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+def read_packages(text: str) -> dict[str, Package]:
+    """Return the packages that dpkg knows by name, from a listing in FORMAT.
+
+    >>> read_packages("slurmd\\t22.05.8-4\\tslurm-wlm\\tinstalled\\thold\\tok\\n")["slurmd"].held
+    True
+    """
+    found = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) == len(FIELDS):
+            name, version, source, status, want, error = fields
+            found[name] = Package(version, source, status if error == "ok" else error, want == "hold")
+    return found
+
+
+def read_plan(text: str) -> Plan:
+    """Return the plan that `apt-get --simulate upgrade` prints in the locale C."""
+    steps = (Step(m["name"], m["before"] or "", m["after"], m["origin"].strip()) for m in STEP.finditer(text))
+    return Plan(tuple(steps), tuple(name for block in KEPT.findall(text) for name in block.split()))
+
+
+def conffiles(text: str) -> list[str]:
+    """Return the files that dpkg left as somebody changed them, although the package has other ones."""
+    return list(dict.fromkeys(CONFFILE.findall(text)))
+
+
+def versions(packages: Mapping[str, Package]) -> dict[str, str]:
+    """Return the versions of the packages that are installed."""
+    return {name: package.version for name, package in packages.items() if package.status == "installed"}
+
+
+def concerning(names: Iterable[str], packages: Mapping[str, Package]) -> list[str]:
+    """Return which of some packages are of Slurm or MUNGE."""
+    return [name for name in names if name in packages and packages[name].source in SOURCES]
+
+
+def problems(packages: Mapping[str, Package], plan: Plan, release: Mapping[str, str]) -> list[str]:
+    """Return why the packages of a machine must not be upgraded; `release` is what os-release(5) says."""
+    return [*_interrupted(packages), *_other_release(plan, release), *_left_behind(packages, plan)]
+
+
+def _interrupted(packages: Mapping[str, Package]) -> list[str]:
+    broken = [f"{name} is {package.status}" for name, package in packages.items() if package.status not in WHOLE]
+    if not broken:
+        return []
+    return [f"dpkg was interrupted ({_some(broken)}): run `dpkg --configure -a` there, and repeat this"]
+
+
+def _other_release(plan: Plan, release: Mapping[str, str]) -> list[str]:
+    own = release.get("VERSION_ID", "")
+    others = [
+        f"{step.name} {step.after} of {found['system'].partition('-')[0]} {found['version']}"
+        for step in plan.steps
+        for found in [RELEASE.search(step.origin)]
+        if found and found["version"] != own and not found["version"].startswith(f"{own}.")
+    ]
+    if not others:
+        return []
+    return [
+        f"it is {release.get('PRETTY_NAME', own)}, and would get {_some(others)}: that is another release, which "
+        "is not for this command; complete that upgrade, or correct the package sources (/etc/apt/sources.list*)"
+    ]
+
+
+def _left_behind(packages: Mapping[str, Package], plan: Plan) -> list[str]:
+    names = concerning(plan.kept, packages)
+    held = [name for name in names if packages[name].held]
+    if held:
+        # It keeps those back that fit to it only.
+        return [f"{_some(held)} on hold, but newer versions are there: `apt-mark unhold {' '.join(held)}` there"]
+    if names:
+        return [f"apt keeps {_some(names)} back: `apt-get --simulate dist-upgrade` there says what is in the way"]
+    return []
+
+
+def _some(words: list[str], most: int = 4) -> str:
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")

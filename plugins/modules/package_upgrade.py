@@ -1,0 +1,188 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Upgrade the packages of a machine of the cluster."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: package_upgrade
+short_description: Upgrade the packages of a machine of the cluster
+description:
+  - What C(apt-get --with-new-pkgs upgrade) does. No package is removed, no question asked, and a file in /etc that
+    somebody changed is kept.
+  - Packages are installed by a unit of systemd, which a lost connection does not end; the next call waits for it.
+  - slurmctld does not run while packages of Slurm or MUNGE are replaced. Nothing is launched meanwhile, and its own
+    package cannot cancel the jobs (its prerm does, where a package is taken out of the way).
+  - munge, slurmctld and slurmd that are older than what they consist of are restarted; jobs go on.
+attributes:
+  check_mode: {support: full, details: The lists of packages are fetched nevertheless.}
+  diff_mode: {support: full}
+options:
+  node: {description: Name of the machine., type: str, required: true}
+  state:
+    description: C(planned) fetches the lists and says what would change, C(fetched) fetches the packages,
+      C(installed) installs them.
+    type: str
+    choices: [planned, fetched, installed]
+    required: true
+  lock_timeout: {description: Seconds to wait for another package manager., type: int, default: 600}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: See what would change
+  package_upgrade:
+    node: node1
+    state: planned
+  register: plan
+"""
+
+RETURN = r"""
+packages: {description: 'What changes, by name: versions before and after.', type: dict, returned: success}
+versions: {description: Versions of slurmctld and slurmd in the end, type: dict, returned: C(planned)}
+outdated: {description: Daemons that are older than their files., type: list, elements: str, returned: C(planned)}
+problems: {description: Why nothing must be changed., type: list, elements: str, returned: C(planned)}
+restarted: {description: Daemons that were restarted., type: list, elements: str, returned: C(installed)}
+reboot: {description: Why the machine has to be rebooted., type: list, elements: str, returned: not C(fetched)}
+said: {description: The same in words., type: str, returned: not C(fetched)}
+"""
+
+import platform
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead import apt, apt_plan, own_daemons
+from ansible.module_utils.slurmstead.apt import AptError
+from ansible.module_utils.slurmstead.apt_plan import Package, Plan
+from ansible.module_utils.slurmstead.own_daemons import DaemonError
+from ansible.module_utils.slurmstead.reboot_reasons import reboot_reasons
+
+Changes = dict[str, tuple[str, str]]
+"""Versions before and after by name of package; one that is empty says that the package is not there."""
+
+
+def changes(before: dict[str, str], after: dict[str, str]) -> Changes:
+    """Return what differs between two sets of versions.
+
+    >>> changes({"a": "1", "b": "1"}, {"a": "2", "b": "1", "c": "1"})
+    {'a': ('1', '2'), 'c': ('', '1')}
+    """
+    pairs = {name: (before.get(name, ""), after.get(name, "")) for name in sorted({*before, *after})}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def listed(packages: Changes) -> list[str]:
+    """Return a line for each change.
+
+    >>> listed({"slurmd": ("1", "2"), "linux-image": ("", "6")})
+    ['  slurmd 1 -> 2', '  linux-image 6, new']
+    """
+    return [f"  {name} {old} -> {new}" if old else f"  {name} {new}, new" for name, (old, new) in packages.items()]
+
+
+def counted(packages: Changes) -> str:
+    """Return how many packages change, in words."""
+    return f"{len(packages)} package{'' if len(packages) == 1 else 's'}"
+
+
+def predicted(known: dict[str, Package], wanted: Plan) -> Changes:
+    """Return what a plan changes."""
+    before = apt_plan.versions(known)
+    return changes(before, {**before, **{step.name: step.after for step in wanted.steps}})
+
+
+def plan(node: str, lock_timeout: int) -> dict[str, Any]:
+    """Return what would change and what stands in the way. Raises AptError."""
+    apt.wait_for_lock(lock_timeout)
+    apt.update(lock_timeout)
+    known, wanted = apt.packages(), apt.plan()
+    packages, reboot = predicted(known, wanted), reboot_reasons()
+    versions = apt_plan.versions(known) | {name: after for name, (_, after) in packages.items()}
+    lines = [f"{node}: {f'{counted(packages)} to upgrade' if packages else 'nothing to upgrade'}", *listed(packages)]
+    if wanted.kept:
+        lines.append(f"  kept back by apt: {', '.join(wanted.kept)}")
+    return {
+        "packages": packages,
+        "versions": {name: versions[name] for name in ("slurmctld", "slurmd", "slurm-client") if name in versions},
+        "outdated": own_daemons.outdated(),
+        "problems": apt_plan.problems(known, wanted, platform.freedesktop_os_release()),
+        "reboot": reboot,
+        "said": "\n".join([*lines, *rebooting(node, reboot)]),
+    }
+
+
+def rebooting(node: str, reasons: list[str]) -> list[str]:
+    """Return the line that says that a machine has to be rebooted."""
+    return [f"{node} needs a reboot: {', '.join(reasons)}"] if reasons else []
+
+
+def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
+    """Install what is newer; returns what changed. Raises AptError and DaemonError."""
+    started = time.monotonic()
+    known, wanted = apt.packages(), apt.plan()
+    packages = predicted(known, wanted)
+    if check_mode:
+        return {"changed": bool(packages), "packages": packages, "diff": shown(packages)}
+    daemons, said = own_daemons.running(), ""
+    ours = apt_plan.concerning(packages, known)
+    if ours:
+        # By themselves, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
+        stops = "slurmctld" in daemons
+        before = ["stop slurmctld.service"] if stops else []
+        after = ["start slurmctld.service"] if stops else []
+        # A slurmctld that has no MUNGE for SlurmdTimeout, because the package of it failed, ends all jobs.
+        said += apt.install(ours, before, ["try-restart munge.service", *after], lock_timeout)
+    if len(packages) > len(ours):
+        said += apt.install([], [], [], lock_timeout)
+    packages = changes(apt_plan.versions(known), apt_plan.versions(apt.packages()))
+    restarted, reboot = own_daemons.renew(daemons), reboot_reasons()
+    words = [f"{node}: {counted(packages)} upgraded in {time.monotonic() - started:.0f} s"]
+    if restarted:
+        words.append(f"restarted: {', '.join(restarted)}")
+    kept = [f"{node}: somebody changed {path}, so it was kept" for path in apt_plan.conffiles(said)]
+    return {
+        "changed": bool(packages or restarted),
+        "packages": packages,
+        "restarted": restarted,
+        "reboot": reboot,
+        "said": "\n".join([", ".join(words), *kept, *rebooting(node, reboot)]),
+        "diff": shown(packages),
+    }
+
+
+def shown(packages: Changes) -> dict[str, str]:
+    """Return what `--diff` shows."""
+    sides = ("".join(f"{name} {pair[side]}\n" for name, pair in packages.items() if pair[side]) for side in (0, 1))
+    return dict(zip(("before", "after"), sides, strict=True))
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "node": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["planned", "fetched", "installed"], "required": True},
+            "lock_timeout": {"type": "int", "default": 600},
+        },
+        supports_check_mode=True,
+    )
+    node, state, lock_timeout = (module.params[name] for name in ("node", "state", "lock_timeout"))
+    try:
+        if state == "planned":
+            module.exit_json(changed=False, **plan(node, lock_timeout))
+        if state == "installed":
+            module.exit_json(**install(node, lock_timeout, module.check_mode))
+        if not module.check_mode:
+            apt.fetch()
+        module.exit_json(changed=False)
+    except (AptError, DaemonError) as error:
+        if state == "planned":
+            # Others may have something to say, too.
+            module.exit_json(changed=False, packages={}, versions={}, outdated=[], reboot=[], problems=[str(error)])
+        module.fail_json(msg=f"{node}: {error}")
+
+
+if __name__ == "__main__":
+    main()

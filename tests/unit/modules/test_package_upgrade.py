@@ -1,0 +1,104 @@
+"""What is replaced by itself and without slurmctld, and what an upgrade says in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead import apt, own_daemons
+from ansible.module_utils.slurmstead.apt_plan import Package, Plan, Step
+
+OLD = {
+    "libssl3": Package("3.0.16", "openssl", "installed"),
+    "munge": Package("0.5.15-2", "munge", "installed"),
+    "slurmctld": Package("22.05.8-4", "slurm-wlm", "installed"),
+}
+STEPS = {name: Step(name, package.version, f"{package.version}+1") for name, package in OLD.items()}
+
+
+class Machine:
+    """A machine on which apt does as it is told; `calls` are the arguments of each transaction."""
+
+    def __init__(self, *wanted: str) -> None:
+        self.wanted, self.calls = list(wanted), []
+        self.known = dict(OLD)
+
+    def plan(self) -> Plan:
+        return Plan(tuple(STEPS[name] for name in self.wanted))
+
+    def install(self, names: Collection[str], before: list[str], after: list[str], lock: int) -> str:
+        self.calls.append((names, before, after))
+        for name in names or self.wanted:
+            self.known[name] = Package(STEPS[name].after, OLD[name].source, "installed")
+        return "Configuration file '/etc/default/munge'\n" if "munge" in names else ""
+
+
+@pytest.fixture
+def upgrade(monkeypatch: pytest.MonkeyPatch, run_module: Any) -> Any:
+    """Upgrade a machine on which some daemons run."""
+
+    def run(machine: Machine, *daemons: str, **options: Any) -> Any:
+        for name in ("plan", "install"):
+            monkeypatch.setattr(apt, name, getattr(machine, name))
+        monkeypatch.setattr(apt, "packages", lambda: dict(machine.known))
+        monkeypatch.setattr(own_daemons, "running", lambda: dict.fromkeys(daemons, 1))
+        monkeypatch.setattr(own_daemons, "renew", lambda before: sorted(before))
+        return run_module("package_upgrade", node="n1", state="installed", **options)
+
+    return run
+
+
+def test_slurm_and_munge_are_replaced_by_themselves_and_without_slurmctld(upgrade: Any) -> None:
+    machine = Machine("libssl3", "munge", "slurmctld")
+
+    done = upgrade(machine, "munge", "slurmctld")
+
+    stop, start = ["stop slurmctld.service"], ["try-restart munge.service", "start slurmctld.service"]
+    assert machine.calls == [(["munge", "slurmctld"], stop, start), ([], [], [])]
+    assert done.changed
+    assert done.result["packages"]["munge"] == ["0.5.15-2", "0.5.15-2+1"]
+    assert "n1: 3 packages upgraded" in done.result["said"]
+    assert "n1: somebody changed /etc/default/munge, so it was kept" in done.result["said"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "daemons", "calls"),
+    [
+        (["libssl3"], ["slurmctld"], [([], [], [])]),
+        (["munge"], ["munge", "slurmd"], [(["munge"], [], ["try-restart munge.service"])]),
+        ([], ["slurmd"], []),
+    ],
+)
+def test_slurmctld_is_stopped_for_nothing_else(
+    upgrade: Any, wanted: list[str], daemons: list[str], calls: list[Any]
+) -> None:
+    machine = Machine(*wanted)
+
+    upgrade(machine, *daemons)
+
+    assert machine.calls == calls
+
+
+def test_a_dry_run_shows_the_versions_and_installs_nothing(upgrade: Any) -> None:
+    machine = Machine("munge")
+
+    done = upgrade(machine, "munge", check=True)
+
+    assert machine.calls == []
+    assert done.changed
+    assert done.result["diff"] == {"before": "munge 0.5.15-2\n", "after": "munge 0.5.15-2+1\n"}
+
+
+def test_a_failure_says_what_apt_said(upgrade: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> str:
+        raise apt.AptError("apt-get failed: no space left on device")
+
+    machine = Machine("munge")
+    machine.install = fail  # type: ignore[method-assign]
+
+    done = upgrade(machine, "munge")
+
+    assert done.failed
+    assert done.message == "n1: apt-get failed: no space left on device"
