@@ -69,6 +69,22 @@ def test(
 
 
 @app.command()
+def faults(
+    name: LabName = None, as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False
+) -> None:
+    """Show which faults a lab was made to suffer, and how long the cluster took to recover."""
+    from slurmstead import faults as table
+    from slurmstead import lab
+
+    lines = table.load(table.result_file(lab_directory(lab.choose(name))))
+    if as_json:
+        print(table.to_json(lines))
+    else:
+        table.print_table(out, lines)
+    table.check(lines)
+
+
+@app.command()
 def up(
     inventory: Inventory = CLUSTER_INVENTORY,
     limit: Limit = None,

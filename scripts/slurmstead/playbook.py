@@ -29,6 +29,12 @@ PASSED_ON = {
 }
 PASSED_ON_PREFIXES = ("ANSIBLE_", "STEAD_", "XDG_")
 
+PATIENCE = {"mitogen_ssh_keepalive_interval": 15, "mitogen_ssh_keepalive_count": 4}
+"""Variables: mitogen gives up a machine that lost its power as soon as ssh with ansible.cfg does, after a minute.
+
+By itself it waits for five (ansible_mitogen/connection.py).
+"""
+
 LAST_STRATEGY_PLUGINS = (2, 22)
 """ansible-core 2.23 will load no strategy plugin but its own (the deprecation in ansible/plugins/loader.py)."""
 
@@ -153,7 +159,7 @@ def run(
             inventory=str(inventory),
             limit=limit,
             tags=tags,
-            extravars=dict(extra_vars or {}),
+            extravars={**({} if plain else PATIENCE), **(extra_vars or {})},
             cmdline=" ".join(switches) or None,
             quiet=True,
             suppress_env_files=True,

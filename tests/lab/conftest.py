@@ -5,14 +5,11 @@ STEAD_LAB=NAME pytest tests/lab/default
 
 from __future__ import annotations
 
-import collections
 import concurrent.futures
-import dataclasses
 import functools
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 import tempfile
@@ -26,8 +23,9 @@ from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
 from slurmstead import lab as stead_lab
-from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, ROOT, SITE, lab_directory
-from slurmstead.playbook import accelerator
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
+from slurmstead.playbook import PATIENCE, accelerator
+from tests.lab.run import Began, Run, play
 
 FACTS = (pathlib.Path(__file__).parent / "facts.py").read_text()
 
@@ -35,38 +33,6 @@ SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10 -
 DAEMONS = ("munge", "slurmctld", "slurmd", "chrony", "nfs-server", "share.mount", "share.automount")
 
 T = TypeVar("T")
-
-RECAP = re.compile(r"^(\S+) +: (ok=.*)$", re.MULTILINE)
-RESULT = re.compile(r"^(?:(?:TASK|RUNNING HANDLER) \[(?P<task>.*)\] \**|changed: \[(?P<host>[^ \]]+).*)$", re.MULTILINE)
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """An ansible-playbook that ended; `seconds` is its wall time."""
-
-    code: int
-    output: str
-    seconds: float
-
-    @functools.cached_property
-    def recap(self) -> dict[str, dict[str, int]]:
-        """The counts of the recap by host."""
-        return {
-            host: {name: int(number) for name, number in (pair.split("=") for pair in counts.split())}
-            for host, counts in RECAP.findall(self.output)
-        }
-
-    @functools.cached_property
-    def changed(self) -> dict[str, list[str]]:
-        """The names of the tasks that changed something, by host."""
-        found: dict[str, list[str]] = collections.defaultdict(list)
-        task = ""
-        for match in RESULT.finditer(self.output):
-            if match["host"]:
-                found[match["host"]].append(task)
-            else:
-                task = match["task"]
-        return dict(found)
 
 
 class Lab:
@@ -115,6 +81,17 @@ class Lab:
         """Return the output of a shell command as root; its failure fails the test."""
         return str(self.host(name).check_output("sudo timeout %s sh -c %s", str(seconds), command))
 
+    def insist(self, name: str, command: str, seconds: float = 180) -> str:
+        """Return the output of a shell command as root as soon as the machine answers and the command succeeds."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.root(name, command)
+            except (AssertionError, RuntimeError):
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(3)
+
     def python(self, name: str, program: str, *arguments: str, seconds: int = 300) -> Any:
         """Return what a Python program prints as JSON, run as root with the machine's own Python."""
         command = "sudo timeout %s python3 -c %s" + " %s" * len(arguments)
@@ -148,29 +125,12 @@ class Lab:
 
         return self.everywhere(of)
 
-    def ansible(self, *arguments: str, seconds: int = 900, plain: bool = False) -> Run:
+    def ansible(self, *arguments: str, seconds: float = 900, plain: bool = False, began: Began | None = None) -> Run:
         """Run `site.yml`, or the playbook that is named, as a person would; with mitogen unless `plain`."""
         playbook = [] if any(word.endswith(".yml") for word in arguments) else [str(SITE)]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-        started = time.monotonic()
-        done = subprocess.run(
-            ["ansible-playbook", "-i", str(self.inventory), *arguments, *playbook],
-            cwd=ROOT,
-            env={
-                **kept,
-                **({} if plain else accelerator()),
-                "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-        return Run(done.returncode, done.stdout, time.monotonic() - started)
+        patience = [] if plain else ["-e", json.dumps(PATIENCE)]
+        words = ["-i", str(self.inventory), *patience, *arguments, *playbook]
+        return play(words, {} if plain else accelerator(), seconds, began)
 
     def cut_power(self, *names: str) -> None:
         """End machines of the lab as if their plugs were pulled; all of them if none is named."""

@@ -202,6 +202,7 @@ def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
         monkeypatch.setattr(health, name, str(tmp_path / name))
     (tmp_path / "slurm.conf").write_text("#X=y/cgroup\nProctrackType=proctrack/cgroup\n")
     monkeypatch.setattr(health, "CONFIGURATIONS", (str(tmp_path / "absent"), str(tmp_path / "slurm.conf")))
+    monkeypatch.setattr(health, "SYSTEM", str(tmp_path))
     monkeypatch.setattr(health, "LOCK", f"{tmp_path}/lock-")
     monkeypatch.setattr(health, "LOOK_SECONDS", 2)
     monkeypatch.setattr(health, "LOCK_SECONDS", 0.2)
@@ -242,11 +243,11 @@ def test_the_settings_of_both_roles_are_read(place: pathlib.Path) -> None:
     assert health.settings() == ("node1", f"{place}/share", f"{place}/scratch", False, 10, 1024)
 
 
-def test_without_settings_no_directory_is_looked_at(place: pathlib.Path) -> None:
+def test_without_settings_no_directory_but_its_own_is_looked_at(place: pathlib.Path) -> None:
     (place / "SETTINGS").unlink()
     (place / "SCRATCH").unlink()
 
-    assert list(health.looks(health.settings())) == ["clock"]
+    assert list(health.looks(health.settings())) == ["disk", "clock"]
 
 
 def v1(place: pathlib.Path) -> None:
@@ -388,6 +389,7 @@ def test_a_directory_that_does_not_answer_is_told_in_time(place: pathlib.Path, m
     started = time.monotonic()
 
     assert health.slow_causes(health.settings()) == [
+        f"disk {place} does not answer",
         f"share {place}/share does not answer",
         f"scratch {place}/scratch does not answer",
     ]

@@ -2,8 +2,9 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """HealthCheckProgram of Slurm, run as root by slurmd before it registers and in every HealthCheckInterval.
 
-Drains this worker when it has less than slurm.conf declares, when the share or scratch cannot be used, when the clock
-is off or when a cgroup controller is missing; resumes it once nothing is wrong. A drain that is not its own stays.
+Drains this worker when it has less than slurm.conf declares, when the share, scratch or its own disk cannot be used,
+when the clock is off or when a cgroup controller is missing; resumes it once nothing is wrong. A drain that is not its
+own stays.
 
 slurmd runs it with SLURMD_NODENAME and nothing else in the environment, and waits for the end of its output
 (run_script_health_check in src/slurmd/slurmd/slurmd.c, 21.08 to 24.11).
@@ -29,6 +30,8 @@ SCRATCH = "/etc/default/slurmstead-scratch"
 LOCK = "/run/slurmstead-health-"
 CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")
 """Where scontrol looks for slurm.conf; the second is what a slurmd without a file of its own has fetched."""
+SYSTEM = "/"
+"""Without room there slurmd can launch no job, and slurmctld drains for good; so can a worn card make it read-only."""
 MOUNTS = "/proc/self/mounts"
 MEMORY = "/proc/meminfo"
 CPUS = "/sys/devices/system/cpu/online"
@@ -266,7 +269,7 @@ def clock_cause(max_error: float) -> str:
 
 def looks(wanted: Settings) -> dict[str, Callable[[], str]]:
     """Return what may take long to answer, by a name for its lock."""
-    found: dict[str, Callable[[], str]] = {}
+    found: dict[str, Callable[[], str]] = {"disk": lambda: storage_cause("disk", SYSTEM, False, wanted.min_free)}
     if wanted.share:
         found["share"] = lambda: storage_cause("share", wanted.share, True, wanted.min_free)
     if wanted.scratch:
@@ -335,10 +338,11 @@ def finish(look: Look | None) -> str | None:
 
 
 def slow_causes(wanted: Settings) -> list[str]:
-    """Return what is wrong with the share, scratch and clock."""
+    """Return what is wrong with disks, share and clock."""
     silent = {
         "share": f"share {wanted.share} does not answer",
         "scratch": f"scratch {wanted.scratch} does not answer",
+        "disk": f"disk {SYSTEM} does not answer",
         # A chrony that does not answer says nothing of the clock.
         "clock": "",
     }

@@ -62,20 +62,7 @@ def broken(lab: Any, faults: list[Fault]) -> Iterator[None]:
         lab.everywhere(lambda name: lab.root(name, f"set -e\n{inject[name]}"), inject)
         yield
     finally:
-        lab.everywhere(lambda name: mend(lab, name, remove[name]), remove)
-
-
-def mend(lab: Any, name: str, command: str) -> None:
-    """Run a command as soon as the machine answers."""
-    deadline = time.monotonic() + 180
-    while True:
-        try:
-            lab.root(name, f"{command}\ntrue")
-            return
-        except (AssertionError, RuntimeError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(3)
+        lab.everywhere(lambda name: lab.insist(name, f"{remove[name]}\ntrue"), remove)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,15 @@
+"""site.yml finds a cluster on which several things went wrong: one run puts them right and says so.
+
+STEAD_LAB=NAME pytest tests/lab/faults
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.lab.faults.fault import survive
+from tests.lab.faults.mended import DRIFT
+
+
+def test_one_run_puts_everything_right_that_nobody_wanted(lab: Any) -> None:
+    assert survive(lab, DRIFT) == {}
