@@ -23,7 +23,7 @@ import tls_errors
 import worker
 from distributed import Client, Security
 
-DIRECTORY = pathlib.Path("dask-cluster")
+DIRECTORY = pathlib.Path(f"dask-{os.environ['SLURM_JOB_ID']}")
 START_SECONDS = 300
 END_SECONDS = 30
 
@@ -33,6 +33,8 @@ def cluster() -> Iterator[Client]:
     """Start Dask on the job's nodes, and end it on the way out, also when the job is cancelled."""
     tls_errors.forget_always()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # A job that was requeued finds what its first start left.
+    shutil.rmtree(DIRECTORY, ignore_errors=True)
     DIRECTORY.mkdir(mode=0o700)
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, DIRECTORY)

@@ -13,7 +13,8 @@ import worker
 other = pathlib.Path(sys.argv[1])
 if "STEAD_DIRECTORY" in os.environ:
     other = pathlib.Path(os.environ["STEAD_DIRECTORY"]).parent / other / "work"
-if not (other / "dask-cluster" / "scheduler.json").exists():
+found = sorted(other.glob("dask-*/scheduler.json"), key=os.path.getmtime)
+if not found:
     sys.exit(f"no Dask cluster runs in {other}")
 step = ["srun", "--ntasks-per-node=1", f"--cpus-per-task={worker.cpus()}", "--kill-on-bad-exit=1"]
-os.execvp("srun", [*step, sys.executable, "worker.py", str(other / "dask-cluster")])
+os.execvp("srun", [*step, sys.executable, "worker.py", str(found[-1].parent)])
