@@ -54,7 +54,7 @@ def test_dask_computes_on_all_nodes_of_the_job_and_leaves_nothing(cluster: Any, 
     run = submit(cluster, example("dask"), "--nodes", 3, "--", 20_000)
     below = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
 
-    assert output(cluster, run) == "below 20000, the chain of 17647 is the longest: 278 steps"
+    assert output(cluster, run) == "below 20000, the chain of 17673 is the longest: 278 steps"
     assert cluster.user(f"cat {below}/stderr").startswith("6 processes, ")
     assert cluster.user(f"ls -d {below}/work/dask-* || true") == ""
     assert cluster.user("squeue --me --noheader") == ""
