@@ -90,14 +90,8 @@ def start_scheduler() -> subprocess.Popen[bytes]:
 
 def start_workers(node: str) -> subprocess.Popen[bytes]:
     """Start the workers of a node, in a step of their own: it ends alone when the job loses the node."""
-    where = [
-        "--nodes=1",
-        "--ntasks=1",
-        f"--nodelist={node}",
-        f"--cpus-per-task={worker.cpus()}",
-        "--input=none",
-        "--quiet",
-    ]
+    where = ["--nodes=1", "--ntasks=1", f"--nodelist={node}", f"--cpus-per-task={worker.cpus()}"]
+    where += ["--input=none", "--quiet"]
     return subprocess.Popen(["srun", *where, sys.executable, "worker.py", DIRECTORY])
 
 

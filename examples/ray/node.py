@@ -1,4 +1,4 @@
-"""Ray's processes on one node of a job: python3 node.py ADDRESS:PORT; the first node has that address."""
+"""Ray's processes on one node of a job: python3 node.py HEAD:PORT DASHBOARD_PORT, see allocation.py"""
 
 import os
 import pathlib
@@ -7,6 +7,12 @@ import sys
 
 RAY_MEGABYTES = {True: 1000, False: 500}
 """Memory that Ray's own processes take, on the job's first node and on another."""
+
+DIRECTORY = pathlib.Path(f"ray-{os.environ['SLURM_JOB_ID']}").absolute()
+"""Where the job's token is, on the share."""
+
+# Ray reads them when it is imported, so this module is imported before it.
+os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(DIRECTORY / "token"))
 
 
 def own_address() -> str:
@@ -35,15 +41,15 @@ def megabytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
 
 
-def command(head: str) -> list[str]:
-    """Return the command line of `ray start` for this node."""
+def command(head: str, dashboard: str) -> list[str]:
+    """Return the command line of `ray start` for this node; the dashboard has a port on the first."""
     address, port = head.split(":")
     first = address == own_address()
     left = max(megabytes() - RAY_MEGABYTES[first], 200) * 2**20
     scratch = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "ray"
     place = ["--head", f"--port={port}", f"--temp-dir={scratch}"] if first else [f"--address={head}"]
     if first:
-        place += ["--include-dashboard=true", f"--dashboard-host={address}", f"--dashboard-port={free_port(address)}"]
+        place += ["--include-dashboard=true", f"--dashboard-host={address}", f"--dashboard-port={dashboard}"]
         place += [f"--ray-client-server-port={free_port(address)}"]
     return [
         *(str(pathlib.Path(sys.executable).with_name("ray")), "start", "--block", "--disable-usage-stats", *place),
@@ -55,5 +61,5 @@ def command(head: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    line = command(sys.argv[1])
+    line = command(*sys.argv[1:])
     os.execv(line[0], line)
