@@ -12,7 +12,7 @@ PRIMES = {0: 1229, 1: 1033, 2: 983, 3: 958, 4: 930, 5: 924}
 
 def submit(cluster: Any, *arguments: object, code: int = 0) -> str:
     """Return the run of a submission that has ended."""
-    return str(cluster.run_of(cluster.stead("submit", *arguments, "--wait", code=code, seconds=540)))
+    return str(cluster.run_of(cluster.stead("submit", "--wait", *arguments, code=code, seconds=540)))
 
 
 def output(cluster: Any, run: str) -> str:
