@@ -48,7 +48,7 @@ def cluster() -> Iterator[Client]:
         client = Client(scheduler_file=str(DIRECTORY / "scheduler.json"), security=security(), timeout=START_SECONDS)
         stack.callback(client.shutdown)
         stack.callback(over.set)
-        client.wait_for_workers(1, timeout=START_SECONDS)
+        client.wait_for_workers(len(steps) * worker.cpus(), timeout=START_SECONDS)
         yield client
 
 
