@@ -1,122 +1,18 @@
-"""A client of the lab's cluster: scripts/stead as alice has it on her laptop, which is this computer."""
+"""The lab's cluster as its users have it."""
 
 from __future__ import annotations
 
-import collections
-import dataclasses
-import functools
-import json
-import os
-import pathlib
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-
-
-@dataclasses.dataclass
-class Cluster:
-    """The cluster from outside, and hands inside for the tests' faults; `root` and `user` run sh on the head node."""
-
-    directory: pathlib.Path
-    variables: Mapping[str, str]
-    user: Callable[[str], str]
-    root: Callable[[str], str]
-    stop_controller: str
-    start_controller: str
-
-    def start(self, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-        """Start a command line, in the directory."""
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "slurmstead", *(str(argument) for argument in arguments)],
-            cwd=self.directory,
-            env={**os.environ, **self.variables, **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="surrogateescape",
-        )
-
-    def stead(self, *arguments: object, code: int | None = 0, seconds: float = 300, **variables: str) -> str:
-        """Return what a command line prints; it must end with `code`, unless that is None."""
-        with self.start(*arguments, **variables) as process:
-            try:
-                out, words = process.communicate(timeout=seconds)
-            except BaseException:
-                process.kill()
-                raise
-        assert code is None or process.returncode == code, f"ended with {process.returncode}:\n{out}\n{words}"
-        return out + words
-
-    def jobs(self) -> dict[str, dict[str, Any]]:
-        """Return all runs by id, as `stead jobs --json` shows them."""
-        return {run["id"]: run for run in json.loads(self.stead("jobs", "--json", "--latest", 0))}
-
-    def wait(self, run: str, seconds: float = 300) -> dict[str, Any]:
-        """Return a run when it has ended."""
-        deadline = time.monotonic() + seconds
-        while (found := self.jobs()[run])["state"] in ("pending", "running"):
-            assert time.monotonic() < deadline, found
-            time.sleep(1)
-        return found
-
-    def submissions(self) -> list[str]:
-        """Return the run of each job, or array, that Slurm remembers; a run that stands there twice was doubled."""
-        rows = self.user("squeue --me --states=all --noheader --format='%F %k'").splitlines()
-        pairs = {tuple(row.split()) for row in rows if " stead:" in row}
-        return sorted(comment.split(":")[1] for _, comment in pairs)
-
-    def check_single(self, *runs: str) -> None:
-        """Assert that each run is one job of Slurm, which forgets them after MinJobAge (300 s)."""
-        counted = collections.Counter(self.submissions())
-        assert {run: counted[run] for run in runs} == dict.fromkeys(runs, 1)
-
-    @staticmethod
-    def run_of(printed: str) -> str:
-        """Return the run in what `stead submit` prints: `job 12  20261121-110000-name-1a2b3c`."""
-        line = next(line for line in printed.splitlines() if line.startswith("job "))
-        return line.split("  ")[1].split(" ")[0]
-
-    def project(self, name: str, files: Mapping[str, str]) -> pathlib.Path:
-        """Return a folder with files."""
-        folder = self.directory / name
-        for path, text in files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
-        return folder
-
-    def cut(self) -> None:
-        """End every connection of the user in the middle, as a broken network does."""
-        self.root("pkill -KILL -u alice -x sshd || pkill -KILL -u alice sshd-session || true")
+from tests import client
 
 
 @pytest.fixture
-def cluster(lab: Any, tmp_path: pathlib.Path) -> Iterator[Cluster]:
+def cluster(lab: Any, tmp_path: Path) -> Iterator[client.Cluster]:
     """The lab's cluster; runs of a test stand in a directory of their own."""
-    below = f"/share/home/alice/test-{time.time_ns()}"
-    yield Cluster(
-        directory=tmp_path,
-        variables={
-            "PYTHONPATH": str(ROOT / "scripts"),
-            "HOME": str(tmp_path),
-            "XDG_STATE_HOME": str(tmp_path / "state"),
-            "XDG_CONFIG_HOME": str(tmp_path / "config"),
-            "STEAD_HEAD": f"alice@{lab.control}",
-            "STEAD_SSH_CONFIG": str(lab.directory / "ssh_config"),
-            "STEAD_DIRECTORY": below,
-        },
-        user=lab.user,
-        root=functools.partial(lab.root, lab.control),
-        stop_controller="systemctl stop slurmctld",
-        start_controller="systemctl start slurmctld",
-    )
-    lab.root(lab.control, "systemctl start slurmctld")
-    lab.user("scancel --me")
-    lab.wait_until_idle(120)
-    lab.user(f"rm -rf {below}")
+    with client.connected(lab, tmp_path) as found:
+        yield found
