@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The whole of systemd_unit: systemd_service, and a dry run on a machine that has not got the unit yet."""
+"""The whole of systemd_unit: systemd_service, and a machine that has not got the unit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ class ActionModule(ActionBase):
     """Starts, stops or restarts a unit."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what systemd_service returned; in check mode a missing unit is one that the real run will bring."""
+        """Return what systemd_service returned; a missing unit is stopped, or one that the real run will bring."""
         del tmp
         result: dict[str, Any] = self._execute_module(
             module_name="ansible.builtin.systemd_service", module_args=self._task.args, task_vars=task_vars or {}
         )
-        if self._task.check_mode and MISSING in str(result.get("msg")):
-            return {"changed": True}
+        if MISSING in str(result.get("msg")):
+            if self._task.args.get("state") == "stopped":
+                return {"changed": False}
+            if self._task.check_mode:
+                return {"changed": True}
         return result

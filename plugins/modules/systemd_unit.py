@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: systemd_unit
 short_description: Bring a unit of systemd into a state
 description:
-  - M(ansible.builtin.systemd_service) with one difference. Where the unit does not exist, a dry run reports a change
-    and no failure, because what brings the unit has not been put in place.
+  - M(ansible.builtin.systemd_service) with a difference where the unit does not exist. A dry run then reports a change
+    and no failure, because what brings the unit has not been put in place. A unit that is to be stopped is.
   - Takes the arguments that M(ansible.builtin.systemd_service) takes.
 attributes:
   check_mode: {support: full}

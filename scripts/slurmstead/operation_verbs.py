@@ -1,13 +1,28 @@
-"""The verbs of scripts/stead that work on machines: reboot, upgrade."""
+"""The verbs of scripts/stead that work on machines: reboot, upgrade, add-node, remove-node."""
 
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from slurmstead.errors import UsageError
+from slurmstead.errors import UnreachableError, UsageError
 from slurmstead.options import Check, Inventory, Plain
 from slurmstead.paths import CLUSTER_INVENTORY
+
+Node = Annotated[str, typer.Argument(help="A worker of the inventory.", metavar="NAME", show_default=False)]
+HostKey = Annotated[
+    str | None, typer.Option(help="Fingerprint of its ssh host key, read on its console.", metavar="SHA256:...")
+]
+WhenIdle = Annotated[bool, typer.Option("--when-idle", help="Wait for the jobs; no new ones start meanwhile.")]
+CancelJobs = Annotated[bool, typer.Option("--cancel-jobs", help="Cancel the jobs that run; the queue stays.")]
+Deadline = Annotated[int, typer.Option(help="Minutes to wait for jobs; then all is as it was.", min=0)]
+
+
+def _jobs(when_idle: bool, cancel: bool) -> str:
+    """Return what becomes of jobs that run, as worker_service calls it."""
+    if when_idle and cancel:
+        raise UsageError("--when-idle and --cancel-jobs contradict each other", "Give one of them.")
+    return "wait" if when_idle else "cancel" if cancel else "refuse"
 
 
 def register(app: typer.Typer, out: Console, messages: Console) -> None:
@@ -69,3 +84,56 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             check=check,
             plain=plain,
         )
+
+    @app.command("add-node")
+    def add_node(
+        name: Node,
+        host_key: HostKey = None,
+        inventory: Inventory = CLUSTER_INVENTORY,
+        check: Check = False,
+        plain: Plain = False,
+    ) -> None:
+        """Make a machine that is new in the inventory a worker; no other worker is touched."""
+        from slurmstead import operations
+
+        found = operations.groups(inventory)
+        operations.check_names([name], found, inventory)
+        operations.run(
+            *(out, messages, "add-node.yml", inventory),
+            limit=operations.around(name, found),
+            extra_vars={"added_host_key": host_key},
+            check=check,
+            plain=plain,
+        )
+        if not check:
+            out.print("The other workers have its name in their /etc/hosts after the next: scripts/stead up")
+
+    @app.command("remove-node")
+    def remove_node(
+        name: Node,
+        when_idle: WhenIdle = False,
+        cancel_jobs: CancelJobs = False,
+        deadline: Deadline = 60,
+        inventory: Inventory = CLUSTER_INVENTORY,
+        check: Check = False,
+        plain: Plain = False,
+    ) -> None:
+        """Take a worker out of the cluster, and key and share from it; no other worker is touched."""
+        from slurmstead import operations
+
+        found = operations.groups(inventory)
+        operations.check_names([name], found, inventory)
+        jobs = {"removed_jobs": _jobs(when_idle, cancel_jobs), "removed_deadline": str(deadline)}
+        try:
+            operations.run(
+                *(out, messages, "remove-node.yml", inventory),
+                limit=operations.around(name, found),
+                extra_vars={"removed_node": name, **jobs},
+                check=check,
+                plain=plain,
+            )
+        except UnreachableError as error:
+            hint = f"Repeat it when {name} is on. If that will never be, `stead rotate-key` makes its key worthless."
+            raise UnreachableError(str(error), hint) from error
+        if not check:
+            out.print(f"Now take {name} out of {inventory}: the next `scripts/stead up` would bring it back.")

@@ -56,7 +56,7 @@ def _members(listed: Mapping[str, Mapping[str, list[str]]], group: str) -> list[
 
 
 def workers_alone(found: Groups) -> list[str]:
-    """Return the workers that are nothing else: those that can be rebooted."""
+    """Return the workers that are nothing else: those that can be rebooted, added and removed."""
     return [name for name in found["workers"] if name not in (*found["control"], *found["nfs_server"])]
 
 
@@ -72,6 +72,11 @@ def check_names(names: Iterable[str], found: Groups, inventory: pathlib.Path) ->
         roles = [words for group, words in kinds.items() if strangers[0] in found[group]]
         why = roles[0] if roles else f"is no worker in {inventory}"
         raise UsageError(f"{strangers[0]} {why}", f"The workers are {', '.join(known) or 'none'}.")
+
+
+def around(name: str, found: Groups) -> str:
+    """Return the limit of a run that concerns one node: itself, and those who have to know it."""
+    return ",".join(dict.fromkeys([*found["control"], *found["nfs_server"], name]))
 
 
 def run(

@@ -113,7 +113,7 @@ class Lab:
         """What is to be known of each machine, gathered once by one command each; see facts.py."""
         return self.everywhere(lambda name: self.python(name, FACTS))
 
-    def pids(self) -> dict[str, dict[str, str]]:
+    def pids(self, names: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
         """Return the main process of each daemon that runs, by machine and name."""
         units = ("munge", "slurmctld", "slurmd", "chrony")
         command = f"systemctl show --property=Id,MainPID {' '.join(units)}"
@@ -123,7 +123,7 @@ class Lab:
             shown = [dict(line.split("=", 1) for line in block.splitlines()) for block in blocks]
             return {unit["Id"].removesuffix(".service"): unit["MainPID"] for unit in shown if unit["MainPID"] != "0"}
 
-        return self.everywhere(of)
+        return self.everywhere(of, names)
 
     def ansible(self, *arguments: str, seconds: float = 900, plain: bool = False, began: Began | None = None) -> Run:
         """Run `site.yml`, or the playbook that is named, as a person would; with mitogen unless `plain`."""

@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ansible.module_utils.slurmstead import slurm_jobs
@@ -195,6 +195,10 @@ class Slurm:
     def cancel_reboot(self, node: str) -> None:
         """Withdraw what `reboot` asked for, while the node still waits for its jobs."""
         run("scontrol", "cancel_reboot", node)
+
+    def cancel(self, jobs: Iterable[str]) -> None:
+        """Cancel jobs by their numbers."""
+        run("scancel", *jobs)
 
 
 def read_settings(text: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from slurmstead.paths import ROOT
 def stead(lab: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a verb on the lab; what it says is in `stdout`."""
 
-    def run(verb: str, *arguments: str, seconds: int = 400) -> subprocess.CompletedProcess[str]:
+    def run(verb: str, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
         started = time.monotonic()
         done = subprocess.run(
             [str(ROOT / "scripts/stead"), verb, *arguments, "--inventory", str(lab.inventory)],

@@ -40,6 +40,11 @@ def test_a_name_that_is_no_worker_is_refused_with_the_names_that_are(name, why):
     assert refused.value.hint == "The workers are n1, n2."
 
 
+def test_an_operation_on_a_node_concerns_those_who_have_to_know_it_and_nobody_else():
+    assert operations.around("n2", FOUND) == "head,store,n2"
+    assert operations.around("n2", {**FOUND, "nfs_server": ["head"]}) == "head,n2"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
@@ -48,6 +53,9 @@ def test_a_name_that_is_no_worker_is_refused_with_the_names_that_are(name, why):
         (["reboot", "node1", "--all"], "reboot needs names of workers, or --all"),
         (["reboot", "node9"], "node9 is no worker"),
         (["reboot", "node3"], "node3 is the controller"),
+        (["add-node", "node9"], "node9 is no worker"),
+        (["remove-node", "node3"], "node3 is the controller"),
+        (["remove-node", "node1", "--when-idle", "--cancel-jobs"], "contradict each other"),
     ],
 )
 def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, project, capsys, arguments, said):

@@ -1,0 +1,130 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Bring what this computer knows of a machine's ssh host key up to date; nobody logs in for it.
+
+Arguments:
+
+state         known: ssh believes the key that the machine presents; unknown: no key of it is remembered
+fingerprint   of the key that may be remembered (`SHA256:…`), which a person read on the machine's console
+
+ssh itself says whether it believes a key, and where it looks for it (`ssh -G`), so that all its options count. Of a
+machine that presents none nothing is said here: it cannot be reached, and the next task on it says so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import subprocess
+import tempfile
+from typing import Any, NamedTuple
+
+import ansible.module_utils
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+lock = importlib.import_module("ansible.module_utils.slurmstead.cluster_lock")
+
+SECONDS = 60
+"""In which a machine has to present its key; emulated ones are slow."""
+
+ONLY_LOOK = ("PreferredAuthentications=none", "ControlPath=none", f"ConnectTimeout={SECONDS}", "CheckHostIP=no")
+"""Options with which ssh(1) exchanges keys over a connection of its own, and does not try to log in."""
+
+REFUSED = "Host key verification failed"
+
+
+class Key(NamedTuple):
+    """A key that a machine presents: its line for known_hosts(5), fingerprint and type."""
+
+    line: str
+    fingerprint: str
+    kind: str
+
+
+class Place(NamedTuple):
+    """Under which name, and in which files, ssh looks for the key of a machine."""
+
+    name: str
+    files: tuple[pathlib.Path, ...]
+
+
+def place(said: str) -> Place:
+    """Return the place that `ssh -G` says.
+
+    >>> place("hostname 10.0.0.4\\nport 2222\\nuserknownhostsfile /k /l")
+    Place(name='[10.0.0.4]:2222', files=(PosixPath('/k'), PosixPath('/l')))
+    """
+    options = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+    address, port = options["hostname"], options.get("port", "22")
+    name = options.get("hostkeyalias") or (address if port == "22" else f"[{address}]:{port}")
+    files = [pathlib.Path(word).expanduser() for word in options.get("userknownhostsfile", "").split()]
+    return Place(name, tuple(files))
+
+
+class ActionModule(ActionBase):
+    """Learns or forgets the host key of the machine whose turn it is."""
+
+    _requires_connection = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return whether what is remembered changed; fails where a key is new and nobody vouches for it."""
+        del tmp
+        variables = task_vars or {}
+        host = str(variables["inventory_hostname"])
+        if variables.get("ansible_connection") == "local":
+            return {"changed": False}
+        # What comes before its last word, `--`, reaches the machine; the first of two options counts.
+        ssh = lock.ssh_command(variables["hostvars"][host], host)[1:-1]
+        where = place(_run("ssh", "-G", *ssh).stdout)
+        if self._task.args["state"] == "unknown":
+            forgotten = self._forget(where)
+            return {"changed": forgotten, "said": f"{host}: forgot the host key of {where.name}" if forgotten else ""}
+        key = _presented(ssh) if REFUSED in _run("ssh", *_options(*ONLY_LOOK), *ssh, "true").stderr else None
+        if key is None:
+            return {"changed": False}
+        if key.fingerprint != self._task.args.get("fingerprint"):
+            raise AnsibleActionFail(_question(host, key, self._task.args.get("fingerprint")))
+        self._forget(where)
+        if not self._task.check_mode:
+            where.files[0].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with where.files[0].open("a") as file:
+                file.write(key.line)
+        return {"changed": True, "said": f"{host} is known by its key {key.fingerprint}"}
+
+    def _forget(self, where: Place) -> bool:
+        known = [file for file in where.files if _run("ssh-keygen", "-F", where.name, "-f", str(file)).stdout]
+        for file in [] if self._task.check_mode else known:
+            _run("ssh-keygen", "-R", where.name, "-f", str(file))
+        return bool(known)
+
+
+def _presented(ssh: list[str]) -> Key | None:
+    """Return the key that a machine presents, as ssh writes it down when it knows none."""
+    with tempfile.TemporaryDirectory(prefix="stead-") as directory:
+        file = pathlib.Path(directory, "known_hosts")
+        believe = (f"UserKnownHostsFile={file}", "GlobalKnownHostsFile=/dev/null", "StrictHostKeyChecking=accept-new")
+        _run("ssh", *_options(*ONLY_LOOK, *believe), *ssh, "true")
+        shown = _run("ssh-keygen", "-l", "-f", str(file)).stdout.split()
+        return Key(file.read_text(), shown[1], shown[-1].strip("()")) if shown else None
+
+
+def _question(host: str, key: Key, wanted: str | None) -> str:
+    """Return what a person has to find out before a key is believed."""
+    refused = f", which is not {wanted}" if wanted else ""
+    return (
+        f"{host} presents a key that this computer does not know: {key.fingerprint} ({key.kind}){refused}; nothing was "
+        "changed. Compare it with what the machine's console shows (for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen "
+        "-lf $key; done), then give it with --host-key"
+    )
+
+
+def _options(*settings: str) -> list[str]:
+    return [word for setting in settings for word in ("-o", setting)]
+
+
+def _run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3 * SECONDS, check=False
+    )

@@ -1,0 +1,179 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Takes workers out of Slurm's service, and brings them back into it.
+
+A worker that is taken out is drained with a reason by which the same operation finds it again: after an interruption,
+or after the whole cluster was off. What somebody else drained is neither touched nor resumed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ansible.module_utils.slurmstead import slurm_jobs
+from ansible.module_utils.slurmstead.hostlist import compress
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags
+from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+
+PAUSE = 2.0
+
+SURE = 5.0
+"""Seconds in which a job that was about to start when its node was drained is seen."""
+
+ABSENT = frozenset({"DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_UP", "UNKNOWN"})
+"""States of a worker that takes no jobs because it is not there."""
+
+HEALTH = "slurmstead: "
+"""How a reason of the health check begins."""
+
+
+class ServiceError(Exception):
+    """The workers are not where they should be; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done; `said` is it in words, a line each."""
+
+    changed: bool
+    said: tuple[str, ...]
+
+
+Nodes = Mapping[str, Mapping[str, str]]
+"""The fields of each node as Slurm.nodes() returns them."""
+
+
+def drained(nodes: Nodes, names: Iterable[str], reason: str | None = None) -> list[str]:
+    """Return those of the workers that are drained, all or those with a reason.
+
+    >>> drained({"n1": {"State": "IDLE+DRAIN", "Reason": "fan"}, "n2": {"State": "IDLE", "Reason": ""}}, ["n1", "n2"])
+    ['n1']
+    """
+    shown = {name: nodes[name] for name in names if name in nodes}
+    found = (name for name in shown if "DRAIN" in flags(shown[name]) and reason in (None, shown[name]["Reason"]))
+    return sorted(found)
+
+
+def unwell(shown: Mapping[str, str]) -> bool:
+    """Say whether the health check of a worker has drained it, which resumes it when nothing is wrong any more."""
+    return "DRAIN" in flags(shown) and shown["Reason"].startswith(HEALTH)
+
+
+def unready(nodes: Nodes, names: Iterable[str]) -> list[str]:
+    """Return each of the workers that does not answer slurmctld, or fails its health check, with how it is.
+
+    >>> unready({"n1": {"State": "IDLE*", "Reason": ""}, "n2": {"State": "IDLE", "Reason": ""}}, ["n1", "n2", "n3"])
+    ['n1 (IDLE*)', 'n3 (unknown to slurmctld)']
+    """
+    found = []
+    for name in sorted(names):
+        shown = nodes.get(name)
+        if shown is None:
+            found.append(f"{name} (unknown to slurmctld)")
+        elif unwell(shown):
+            found.append(f"{name} ({shown['State']}, {shown['Reason']})")
+        elif flags(shown) & ABSENT:
+            found.append(f"{name} ({shown['State']})")
+    return found
+
+
+def on(state: State, names: Iterable[str]) -> tuple[Job, ...]:
+    """Return the jobs that are on any of the workers."""
+    chosen = set(names)
+    return tuple(job for job in state.running if chosen & set(job.nodes))
+
+
+class Service:
+    """Some workers, by name. Those that slurmctld does not know are out of service."""
+
+    def __init__(self, names: Iterable[str], reason: str, slurm: Slurm) -> None:
+        self.names = sorted(names)
+        self.reason = reason
+        self.slurm = slurm
+
+    def _jobs(self) -> tuple[Job, ...]:
+        state = self.slurm.state()
+        if not state.heard:
+            raise ServiceError("slurmctld does not answer, so nobody knows what runs; see `systemctl status slurmctld`")
+        return on(state, self.names)
+
+    def take_out(self, jobs: str, deadline: float, check_mode: bool) -> Done:
+        """Drain the workers and see their jobs end. `jobs` is refuse, wait or cancel, `deadline` in seconds.
+
+        Raises ServiceError; the workers are then as they were.
+        """
+        running = self._jobs()
+        if running and jobs == "refuse":
+            raise ServiceError(self._refusal(running))
+        nodes = self.slurm.nodes()
+        known = [name for name in self.names if name in nodes]
+        new = [name for name in known if name not in drained(nodes, known) or unwell(nodes[name])]
+        if check_mode:
+            return Done(bool(new), (f"{compress(new)} would be drained",) if new else ())
+        if new:
+            self.slurm.update(compress(new), "DRAIN", self.reason)
+            time.sleep(SURE)
+            running = self._jobs()
+            deaf = sorted(set(new) - set(drained(self.slurm.nodes(), new)))
+            if deaf:
+                raise ServiceError(f"slurmctld did not drain {compress(deaf)}; see its log, and run the same again")
+        if running and jobs == "refuse":
+            self._undo(new)
+            raise ServiceError(self._refusal(running))
+        if running and jobs == "cancel":
+            self.slurm.cancel(job.number for job in running)
+        self._see_end(new, running, deadline)
+        said = [f"{compress(new)} drained: {self.reason}"] if new else []
+        if running:
+            said.append(f"{'cancelled' if jobs == 'cancel' else 'waited for'} {slurm_jobs.in_words(running)}")
+        return Done(bool(new or running), tuple(said))
+
+    def _see_end(self, new: list[str], running: tuple[Job, ...], deadline: float) -> None:
+        until = time.monotonic() + deadline
+        while running:
+            if time.monotonic() > until:
+                self._undo(new)
+                raise ServiceError(
+                    f"{slurm_jobs.in_words(running)} did not end within {deadline / 60:.0f} min; "
+                    "the workers take jobs as before. Give it longer with --deadline, or cancel it"
+                )
+            time.sleep(PAUSE)
+            running = self._jobs()
+
+    def _undo(self, new: list[str]) -> None:
+        if new:
+            self.slurm.update(compress(new), "RESUME")
+
+    def _refusal(self, running: tuple[Job, ...]) -> str:
+        return (
+            f"nothing was changed, because of {slurm_jobs.in_words(running)}; wait for it with --when-idle, "
+            "or end it with --cancel-jobs"
+        )
+
+    def bring_back(self, deadline: float, check_mode: bool) -> Done:
+        """Resume what was drained with the reason, and wait until all workers are fit for jobs. `deadline` in seconds.
+
+        Raises ServiceError with the workers that do not.
+        """
+        nodes = self.slurm.nodes()
+        if not nodes:
+            raise ServiceError("slurmctld does not answer; see `systemctl status slurmctld`")
+        ours = drained(nodes, self.names, self.reason)
+        if check_mode:
+            return Done(bool(ours), (f"{compress(ours)} would be resumed",) if ours else ())
+        if ours:
+            self.slurm.update(compress(ours), "RESUME")
+        until = time.monotonic() + deadline
+        while missing := unready(self.slurm.nodes(), self.names):
+            if time.monotonic() > until:
+                raise ServiceError(
+                    f"not in service after {deadline / 60:.0f} min: {', '.join(missing)}; is it on? "
+                    "See `journalctl -u slurmd` there, and run the same again"
+                )
+            time.sleep(PAUSE)
+        nodes = self.slurm.nodes()
+        kept = drained(nodes, self.names)
+        served = [name for name in self.names if name not in kept]
+        said = [f"{compress(served)} in service"] if served else []
+        return Done(bool(ours), (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))

@@ -1,0 +1,76 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Take workers out of Slurm's service, or bring them back into it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: worker_service
+short_description: Take workers out of Slurm's service, or bring them back into it
+description:
+  - Runs on the control node. A worker that is taken out is drained with O(reason), and its jobs end. One that is
+    brought back is resumed if it was drained with that reason, and answers slurmctld.
+  - What somebody else drained is neither touched nor resumed.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  workers: {description: Names of the workers., type: list, elements: str, required: true}
+  state: {description: Where they are to be., type: str, choices: [in, out], required: true}
+  reason: {description: By which the drain is known again., type: str, required: true}
+  jobs:
+    description: >-
+      What becomes of jobs that are on them. C(refuse) fails and changes nothing, C(wait) lets them end, C(cancel) ends
+      them. What waits in the queue stays there.
+    type: str
+    choices: [refuse, wait, cancel]
+    default: refuse
+  deadline: {description: Minutes to wait for jobs or workers; then all is as it was., type: int, default: 60}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Let no job run on the worker
+  worker_service:
+    workers: [node1]
+    state: out
+    reason: removed from the cluster
+"""
+
+RETURN = r"""
+said: {description: What was done in words., type: str, returned: success}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
+from ansible.module_utils.slurmstead.worker_service import Service, ServiceError
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "workers": {"type": "list", "elements": "str", "required": True},
+            "state": {"type": "str", "choices": ["in", "out"], "required": True},
+            "reason": {"type": "str", "required": True},
+            "jobs": {"type": "str", "choices": ["refuse", "wait", "cancel"], "default": "refuse"},
+            "deadline": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    service = Service(given["workers"], given["reason"], Slurm())
+    deadline = 60.0 * given["deadline"]
+    try:
+        if given["state"] == "out":
+            done = service.take_out(given["jobs"], deadline, module.check_mode)
+        else:
+            done = service.bring_back(deadline, module.check_mode)
+    except ServiceError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=done.changed, said="\n".join(done.said))
+
+
+if __name__ == "__main__":
+    main()
