@@ -67,16 +67,13 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             int | None,
             typer.Option(help="How many workers at the same time, after the first.", min=1, show_default="a quarter"),
         ] = None,
-        reboot: Annotated[
-            bool, typer.Option("--reboot", help="Reboot the workers that need it, as `stead reboot` does.")
-        ] = False,
         check: Check = False,
         plain: Plain = False,
     ) -> None:
         """Upgrade the packages of all machines, control first, then the workers. Jobs go on."""
         from slurmstead import operations
 
-        variables = {"upgrade_at_once": str(at_once) if at_once else None, "upgrade_reboot": str(reboot)}
+        variables = {"upgrade_at_once": str(at_once) if at_once else None}
         operations.run(
             *(out, messages, "upgrade-cluster.yml", inventory),
             limit=limit,

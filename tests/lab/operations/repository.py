@@ -1,8 +1,7 @@
-"""Makes newer packages of installed ones, a repository of each kind. Runs on a machine, as root, with its own Python.
+"""Makes newer packages of installed ones, and a repository of them. Runs on a machine, as root, with its own Python.
 
 Arguments: a directory, then names of packages. There it makes `orig` with the packages as they are, `newer` with a
-higher revision, `foreign` with a version of Slurm that no slurmctld of today understands, and `empty`. Prints the
-versions.
+higher revision. Prints the versions.
 """
 
 import hashlib
@@ -64,29 +63,18 @@ def version_of(deb):
     return done.stdout.strip()
 
 
-def foreign(version):
-    """A version of Slurm a year ahead; of other packages a higher revision."""
-    year = re.match(r"(\d\d)\.\d\d\.", version)
-    return f"{int(year[1]) + 1}.02.0-0stead1" if year else f"{version}+stead1"
-
-
 root, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
 originals = root / "orig"
 originals.mkdir(parents=True)
 subprocess.run(["apt-get", "download", "--quiet", *names], cwd=originals, check=True, capture_output=True, timeout=240)
-kinds = {"newer": lambda version: f"{version}+stead1", "foreign": foreign}
-versions = {}
-for kind, rename in kinds.items():
-    (root / kind).mkdir()
-    listing = []
-    for deb in sorted(originals.glob("*.deb")):
-        content, control = repacked(deb.read_bytes(), rename(version_of(deb)))
-        name = deb.name.partition("_")[0]
-        (root / kind / f"{name}.deb").write_bytes(content)
-        digest = hashlib.sha256(content).hexdigest()
-        listing.append(f"{control.strip()}\nFilename: ./{name}.deb\nSize: {len(content)}\nSHA256: {digest}\n")
-        versions[name] = version_of(deb)
-    (root / kind / "Packages").write_text("\n".join(listing))
-(root / "empty").mkdir()
-(root / "empty" / "Packages").touch()
+(root / "newer").mkdir()
+versions, listing = {}, []
+for deb in sorted(originals.glob("*.deb")):
+    name, version = deb.name.partition("_")[0], version_of(deb)
+    content, control = repacked(deb.read_bytes(), f"{version}+stead1")
+    (root / "newer" / f"{name}.deb").write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest()
+    listing.append(f"{control.strip()}\nFilename: ./{name}.deb\nSize: {len(content)}\nSHA256: {digest}\n")
+    versions[name] = version
+(root / "newer" / "Packages").write_text("\n".join(listing))
 print(json.dumps(versions))

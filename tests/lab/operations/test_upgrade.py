@@ -20,7 +20,7 @@ SETTINGS, SOURCE = "/etc/apt/apt.conf.d/99stead-test", "/etc/apt/stead-test.list
 
 # Nothing else is upgraded, and the lists of the mirror stay for other tests.
 USE = f"""
-echo 'deb [trusted=yes] file:{SHARED}/{{kind}} ./' > {SOURCE}
+echo 'deb [trusted=yes] file:{SHARED}/newer ./' > {SOURCE}
 echo 'Dir::Etc::SourceList "{SOURCE}"; Dir::Etc::SourceParts "/dev/null"; APT::Get::List-Cleanup "false";' > {SETTINGS}
 """
 FORGET = f"rm -f {SETTINGS} {SOURCE} /var/lib/apt/lists/*stead-upgrade*"
@@ -45,10 +45,10 @@ def versions(lab: Any) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def offer(lab: Any, versions: dict[str, str]) -> Iterator[Callable[..., None]]:
-    """Let apt on machines find the packages of one kind, and no others."""
+    """Let apt on all machines find the newer packages, and no others."""
 
-    def use(kind: str, *names: str) -> None:
-        lab.everywhere(lambda name: lab.root(name, USE.format(kind=kind)), names)
+    def use() -> None:
+        lab.everywhere(lambda name: lab.root(name, USE))
 
     yield use
     lab.everywhere(lambda name: lab.root(name, FORGET))
@@ -73,56 +73,6 @@ def shown(lab: Any) -> Callable[[list[str], str], list[str]]:
     return field
 
 
-def test_a_worker_does_not_get_what_the_controller_would_not_understand(
-    lab: Any, stead: Callable[..., Any], offer: Callable[..., None], installed: Any, versions: dict[str, str]
-) -> None:
-    name, before, pids = lab.workers[0], installed(), lab.pids()
-    offer("foreign", name)
-
-    done = stead("upgrade", "--limit", name)
-
-    major = ".".join(versions["slurmctld"].split(".")[:2])
-    year = int(major.partition(".")[0]) + 1
-    assert done.returncode == ExitCode.TASK_FAILED
-    assert f"{name}: would get Slurm {year}.02, but {lab.control} has {major}" in done.stdout
-    assert lab.pids() == pids
-    assert installed() == before
-    lab.wait_until_idle(10)
-
-
-def test_a_dry_run_says_what_would_change_and_changes_nothing(
-    lab: Any, stead: Callable[..., Any], offer: Callable[..., None], installed: Any, versions: dict[str, str]
-) -> None:
-    name, before, pids = lab.workers[0], installed(), lab.pids()
-    offer("newer", name)
-
-    done = stead("upgrade", "--check", "--limit", name)
-
-    assert done.returncode == ExitCode.OK
-    assert f"{name}: 5 packages to upgrade" in done.stdout
-    assert f"slurmd {versions['slurmd']} -> {versions['slurmd']}+stead1" in done.stdout
-    assert lab.pids() == pids
-    assert installed() == before
-    lab.wait_until_idle(10)
-
-
-def test_a_worker_that_has_to_be_rebooted_is_if_asked(
-    lab: Any, stead: Callable[..., Any], offer: Callable[..., None], boot_ids: Any
-) -> None:
-    name, before = lab.workers[0], boot_ids()
-    offer("empty", name)
-    lab.root(name, "echo dbus > /run/reboot-required.pkgs; touch /run/reboot-required")
-
-    done = stead("upgrade", "--reboot", "--limit", name)
-
-    assert done.returncode == ExitCode.OK
-    assert f"{name}: nothing to upgrade" in done.stdout
-    assert f"{name} needs a reboot: dbus wants it" in done.stdout
-    assert f"{name} is back after" in done.stdout
-    after = boot_ids()
-    assert {other for other in lab.names if before[other] != after[other]} == {name}
-
-
 def test_jobs_do_not_notice_an_upgrade_and_another_one_changes_nothing(
     lab: Any, stead: Any, submit: Any, offer: Any, installed: Any, shown: Any, ended_once: Any, versions: dict[str, str]
 ) -> None:
@@ -131,7 +81,7 @@ def test_jobs_do_not_notice_an_upgrade_and_another_one_changes_nothing(
     pending = lab.user(f"for i in $(seq 20); do {one}; done", seconds=240).split()
     assert shown(running + pending, "JobState") == ["RUNNING"] * 3 + ["PENDING"] * 20
     starts, pids = shown(running, "StartTime"), lab.pids()
-    offer("newer", *lab.names)
+    offer()
 
     done = stead("upgrade", "--at-once", "2", seconds=900)
 
