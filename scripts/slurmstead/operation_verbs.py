@@ -72,6 +72,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
     ) -> None:
         """Upgrade the packages of all machines, control first, then the workers. Jobs go on."""
         from slurmstead import operations
+        from slurmstead import upgrade as upgrading
 
         variables = {"upgrade_at_once": str(at_once) if at_once else None}
         operations.run(
@@ -80,6 +81,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             extra_vars=variables,
             check=check,
             plain=plain,
+            report=lambda result: upgrading.print_report(out, messages, result, check=check),
         )
 
     @app.command("add-node")

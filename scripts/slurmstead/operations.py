@@ -4,12 +4,12 @@ import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead import backup, playbook
+from slurmstead import playbook
 from slurmstead.errors import InventoryError, UsageError
 from slurmstead.events import Event, HostEnded
 from slurmstead.outcome import Result
@@ -89,9 +89,11 @@ def run(
     extra_vars: Mapping[str, str | None] | None = None,
     check: bool = False,
     plain: bool = False,
+    report: Callable[[Result], None] | None = None,
 ) -> Result:
     """Run a playbook of an operation and say how long it took; values of `extra_vars` that are None are left out.
 
+    :param report: prints what else is to be known of a run, also of one that failed
     :raises SteadError: it did not end well
     """
     given = {key: value for key, value in (extra_vars or {}).items() if value is not None}
@@ -105,22 +107,10 @@ def run(
             plain=plain,
             observer=progress,
         )
-    waiting = not_upgraded(result)
-    if waiting:
-        messages.print(Text(f"Not upgraded: {', '.join(waiting)}. The same command goes on."), soft_wrap=True)
-    archive = backup.parse(result.results_of("debug"))
-    if archive and not check:
-        # Whoever reads of a failure may want it.
-        backup.print_report(out, archive)
+    if report:
+        report(result)
     if result.error:
         raise result.error
     changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
     out.print(f"{name}: done in {duration(result.seconds)}, changed: {', '.join(changed) or 'nothing'}")
     return result
-
-
-def not_upgraded(result: Result) -> list[str]:
-    """Return the hosts that package_upgrade has plans for and did not come to, if the run ended early."""
-    ended = [end for end in result.ended if end.task.action.rpartition(".")[2] == "package_upgrade" and result.error]
-    planned = {end.host for end in ended if end.result.get("packages") and "restarted" not in end.result}
-    return sorted(planned - {end.host for end in ended if "restarted" in end.result})

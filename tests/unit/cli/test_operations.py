@@ -2,7 +2,7 @@
 
 import pytest
 
-from slurmstead import events, operations
+from slurmstead import events, operations, upgrade
 from slurmstead.errors import ExitCode, UsageError
 from slurmstead.outcome import Result
 from slurmstead.paths import LAB_INVENTORY
@@ -82,7 +82,7 @@ def test_machines_whose_packages_an_upgrade_did_not_come_to_are_named():
     result.add(ended("n1", msg="n1: apt-get failed"))
     result.add(events.Ended(ok={"head": 9}, failed={"n1": 1}, unreachable={}))
 
-    assert operations.not_upgraded(result) == ["n1", "n3"]
+    assert upgrade.not_upgraded(result) == ["n1", "n3"]
 
 
 def test_a_run_that_ended_well_came_to_all():
@@ -90,4 +90,4 @@ def test_a_run_that_ended_well_came_to_all():
     result.add(ended("n1", packages={"slurmd": ["1", "2"]}))
     result.add(events.Ended(ok={"n1": 9}, failed={}, unreachable={}))
 
-    assert operations.not_upgraded(result) == []
+    assert upgrade.not_upgraded(result) == []
