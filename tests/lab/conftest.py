@@ -28,6 +28,7 @@ from slurmstead.playbook import PATIENCE, accelerator
 from tests.lab.run import Began, Run, play
 
 FACTS = (pathlib.Path(__file__).parent / "facts.py").read_text()
+TREE = (pathlib.Path(__file__).parent / "tree.py").read_text()
 
 SSH_OPTIONS = "-o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10 -o ServerAliveCountMax=6"
 DAEMONS = ("munge", "slurmctld", "slurmd", "chrony", "nfs-server", "share.mount", "share.automount")
@@ -112,6 +113,10 @@ class Lab:
     def facts(self) -> dict[str, dict[str, Any]]:
         """What is to be known of each machine, gathered once by one command each; see facts.py."""
         return self.everywhere(lambda name: self.python(name, FACTS))
+
+    def tree(self, name: str) -> dict[str, str]:
+        """Return the SHA-256 of each file that a machine has below /etc and /usr/local, by path."""
+        return dict(self.python(name, TREE))
 
     def pids(self, names: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
         """Return the main process of each daemon that runs, by machine and name."""

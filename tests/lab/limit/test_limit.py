@@ -7,17 +7,6 @@ from typing import Any
 
 import pytest
 
-TREE = """
-import hashlib, json, os
-state = {}
-for top in ("/etc", "/usr/local"):
-    for directory, _, names in os.walk(top):
-        for path in (os.path.join(directory, name) for name in names):
-            if os.path.isfile(path):
-                with open(path, "rb") as file:
-                    state[path] = hashlib.sha256(file.read()).hexdigest()
-print(json.dumps(state))
-"""
 FILE = "/etc/default/slurmd"
 SCAR = "# changed by hand"
 
@@ -35,7 +24,7 @@ def scarred(lab: Any) -> Iterator[tuple[str, str]]:
 def test_one_machine_is_completed_and_no_other_is_touched(lab: Any, scarred: tuple[str, str]) -> None:
     chosen, _ = scarred
     others = [name for name in lab.names if name != chosen]
-    files = lab.everywhere(lambda name: lab.python(name, TREE), others)
+    files = lab.everywhere(lab.tree, others)
     pids = lab.pids()
 
     run = lab.ansible("--limit", chosen)
@@ -44,7 +33,7 @@ def test_one_machine_is_completed_and_no_other_is_touched(lab: Any, scarred: tup
     assert list(run.recap) == [chosen]
     assert run.changed == {chosen: ["slurmd : Configure slurmd and its health check", "slurmd : Restart slurmd"]}
     assert SCAR not in lab.root(chosen, f"cat {FILE}")
-    assert lab.everywhere(lambda name: lab.python(name, TREE), others) == files
+    assert lab.everywhere(lab.tree, others) == files
     assert {name: lab.pids()[name] for name in others} == {name: pids[name] for name in others}
     lab.wait_until_idle(60)
 

@@ -14,18 +14,6 @@ import pytest
 from slurmstead.errors import ExitCode
 from slurmstead.paths import PLAYBOOKS
 
-TREE = """
-import hashlib, json, os
-state = {}
-for top in ("/etc", "/usr/local"):
-    for directory, _, names in os.walk(top):
-        for path in (os.path.join(directory, name) for name in names):
-            if os.path.isfile(path):
-                with open(path, "rb") as file:
-                    state[path] = hashlib.sha256(file.read()).hexdigest()
-print(json.dumps(state))
-"""
-
 
 class Others:
     """The workers that an operation on one of them has to leave alone, and a job on the first of them."""
@@ -38,10 +26,7 @@ class Others:
     def _seen(self) -> dict[str, Any]:
         """Return what each has in /etc and /usr/local, and the processes of its daemons."""
         pids = self.lab.pids(self.names)
-        return {n: (tree, pids[n]) for n, tree in self.lab.everywhere(self._tree, self.names).items()}
-
-    def _tree(self, name: str) -> Any:
-        return self.lab.python(name, TREE)
+        return {n: (tree, pids[n]) for n, tree in self.lab.everywhere(self.lab.tree, self.names).items()}
 
     def assert_untouched(self) -> None:
         """Files, daemons and the job are as before."""
