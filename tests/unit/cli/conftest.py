@@ -51,7 +51,8 @@ def project(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     for name, variable in (("home", "HOME"), ("tmp", "TMPDIR")):
         (tmp_path / name).mkdir()
         monkeypatch.setenv(variable, str(tmp_path / name))
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    for variable in ("XDG_STATE_HOME", *(name for name in os.environ if name.startswith("STEAD_"))):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("PATH", f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     return Project(tmp_path)
