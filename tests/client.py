@@ -20,7 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @dataclasses.dataclass
 class Cluster:
-    """The cluster from outside, and hands inside for the tests' faults; `root` and `user` run sh on the head node."""
+    """The cluster from outside, and hands inside for the tests' faults.
+
+    `root` and `user` run sh on the head node; `cut_power` and `boot` are its plug.
+    """
 
     directory: pathlib.Path
     variables: Mapping[str, str]
@@ -28,6 +31,9 @@ class Cluster:
     root: Callable[[str], str]
     stop_controller: str
     start_controller: str
+    cut_power: Callable[[], None]
+    boot: Callable[[], None]
+    end_connections: str = "pkill -KILL -u alice -x sshd || pkill -KILL -u alice sshd-session || true"
 
     def start(self, *arguments: object, **variables: str) -> subprocess.Popen[str]:
         """Start a command line, in the directory."""
@@ -65,6 +71,10 @@ class Cluster:
             time.sleep(1)
         return found
 
+    def results(self, run: str) -> pathlib.Path:
+        """Return where a run is fetched to."""
+        return self.directory / "stead-results" / run
+
     def submissions(self) -> list[str]:
         """Return the run of each job, or array, that Slurm remembers; a run that stands there twice was doubled."""
         rows = self.user("squeue --me --states=all --noheader --format='%F %k'").splitlines()
@@ -90,9 +100,10 @@ class Cluster:
             (folder / path).write_text(text)
         return folder
 
-    def cut(self) -> None:
-        """End every connection of the user in the middle, as a broken network does."""
-        self.root("pkill -KILL -u alice -x sshd || pkill -KILL -u alice sshd-session || true")
+    def cut(self, when: str) -> None:
+        """End every connection of the user, as a broken network does, when a command on the head node succeeds."""
+        wait = f"i=0; until {when} >/dev/null 2>&1; do i=$((i+1)); [ $i -lt 2000 ] || exit 1; sleep 0.02; done"
+        self.root(f"{wait}; {self.end_connections}")
 
 
 @contextlib.contextmanager
@@ -114,8 +125,9 @@ def connected(lab: Any, directory: pathlib.Path) -> Iterator[Cluster]:
         root=functools.partial(lab.root, lab.control),
         stop_controller="systemctl stop slurmctld",
         start_controller="systemctl start slurmctld",
+        cut_power=functools.partial(lab.cut_power, lab.control),
+        boot=functools.partial(lab.boot, lab.control),
     )
-    lab.root(lab.control, "systemctl start slurmctld")
     lab.user("scancel --me")
     lab.wait_until_idle(120)
     lab.user(f"rm -rf {below}")

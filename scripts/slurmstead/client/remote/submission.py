@@ -99,6 +99,8 @@ def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[s
     if request.get("tasks"):
         size = int(slurm.parse_config(commands.run(["scontrol", "show", "config"])).get("MaxArraySize", "1001"))
         parts = list(arrays.chunks(arrays.parse(request["tasks"])[0], size))
+    # slurmctld keeps a job through a power cut: what it is to run must be on the disk before.
+    os.sync()
     ledger.open(parts)
 
 
