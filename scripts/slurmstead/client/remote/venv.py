@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import pathlib
-import secrets
 import shutil
 import subprocess
 import sys
@@ -127,7 +126,7 @@ def _build(
     for left in link.parent.glob(f"{link.name}.build-*"):
         shutil.rmtree(left, ignore_errors=True)
     # Scripts in a virtual environment name its path, so it is built where it stays.
-    target = link.with_name(f"{link.name}.build-{secrets.token_hex(4)}")
+    target = link.with_name(f"{link.name}.build-{os.urandom(4).hex()}")
     try:
         _run([python.path, "-m", "venv", str(target)], log, variables, _advice(python))
         requirements = target / "requirements.txt"
