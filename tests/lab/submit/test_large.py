@@ -38,10 +38,9 @@ def test_ten_thousand_small_files_are_submitted(cluster: Any) -> None:
 
 @pytest.fixture
 def compressed(cluster: Any) -> str:
-    """A configuration of ssh with which two GiB do not take the time of two GiB; there must be room for them."""
+    """A configuration of ssh with which two GiB do not take the time of two GiB; the share must have room for them."""
     free = int(cluster.user("df --output=avail -B1 ~ | tail -n1"))
-    if free < LARGE + 2**28:
-        pytest.skip(f"the share has room for {free} bytes of {LARGE}")
+    assert free > LARGE + 2**28, f"the share has room for {free} bytes of {LARGE}"
     config = cluster.directory / "compressed"
     config.write_text(f"Include {cluster.variables['STEAD_SSH_CONFIG']}\nHost *\n  Compression yes\n")
     return str(config)
