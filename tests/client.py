@@ -71,6 +71,17 @@ class Cluster:
             time.sleep(1)
         return found
 
+    def settled(self, seconds: float = 300) -> dict[str, str]:
+        """Return the states of all runs when all have ended."""
+        deadline = time.monotonic() + seconds
+        while {*(states := {run: found["state"] for run, found in self.jobs().items()}).values()} & {
+            "pending",
+            "running",
+        }:
+            assert time.monotonic() < deadline, states
+            time.sleep(1)
+        return states
+
     def results(self, run: str) -> pathlib.Path:
         """Return where a run is fetched to."""
         return self.directory / "stead-results" / run

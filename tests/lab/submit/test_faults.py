@@ -51,9 +51,7 @@ def test_a_client_killed_at_any_moment_loses_and_doubles_nothing(cluster: Any) -
         after = cluster.run_of(cluster.stead("submit", folder, "--name", f"killed{number}"))
         cluster.check_single(after, *before)
         runs += sorted({after, *before})
-    for run in runs:
-        assert cluster.wait(run)["state"] == "completed"
-    assert sorted(cluster.jobs()) == sorted(runs)
+    assert cluster.settled() == dict.fromkeys(runs, "completed")
 
 
 def test_a_client_killed_while_it_waits_finds_its_run_again(cluster: Any) -> None:

@@ -1,15 +1,17 @@
 """The command line, as far as it goes without a cluster."""
 
 import dataclasses
+import io
 import pathlib
 import socket
 import time
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from slurmstead import cli
-from slurmstead.client import api, connection, transfer
+from slurmstead.client import api, connection, display, transfer
 from slurmstead.client.head import Head
 from slurmstead.client.records import State, TaskState
 from slurmstead.errors import ExitCode, SteadError, TaskError, UnreachableError, UsageError
@@ -139,6 +141,16 @@ def test_a_run_that_the_head_node_does_not_know_is_not_waited_for(monkeypatch: p
 
     with pytest.raises(TaskError, match="has no home"):
         next(api.states(Head("h"), "r", None, api.Silent()))
+
+
+def test_a_terminal_shows_how_far_a_copy_is() -> None:
+    out = io.StringIO()
+    with display.Bars(Console(file=out, force_terminal=True, width=100)) as bars:
+        bars.began("copying", 2**21)
+        bars.copied(0.5)
+
+    assert "copying" in out.getvalue()
+    assert "1.0/2.0 MiB" in out.getvalue()
 
 
 def test_each_change_is_an_event_once() -> None:
