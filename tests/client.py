@@ -74,13 +74,12 @@ class Cluster:
     def settled(self, seconds: float = 300) -> dict[str, str]:
         """Return the states of all runs when all have ended."""
         deadline = time.monotonic() + seconds
-        while {*(states := {run: found["state"] for run, found in self.jobs().items()}).values()} & {
-            "pending",
-            "running",
-        }:
+        while True:
+            states = {run: found["state"] for run, found in self.jobs().items()}
+            if not {"pending", "running"} & set(states.values()):
+                return states
             assert time.monotonic() < deadline, states
             time.sleep(1)
-        return states
 
     def results(self, run: str) -> pathlib.Path:
         """Return where a run is fetched to."""

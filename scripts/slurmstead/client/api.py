@@ -13,7 +13,7 @@ from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
 from slurmstead.client.records import Event, Job, Result, State
 from slurmstead.client.submitting import Observer, Silent
-from slurmstead.errors import JobFailed, SteadError, UnreachableError
+from slurmstead.errors import JobFailed, SteadError, TaskError, UnreachableError, UsageError
 
 POLL_SECONDS = 2.0
 
@@ -192,7 +192,7 @@ def states(
                     yield state
                     if not _pause(deadline, pause):
                         return
-        except SteadError as error:
+        except (UnreachableError, UsageError, TaskError) as error:
             if seen and isinstance(error, UnreachableError):
                 returned = time.monotonic() + RETURN_SECONDS
             elif time.monotonic() > returned:
