@@ -86,13 +86,16 @@ class Cluster:
         return self.directory / "stead-results" / run
 
     def submissions(self) -> list[str]:
-        """Return the run of each job, or array, that Slurm remembers; a run that stands there twice was doubled."""
+        """Return the run of each job, or array, that Slurm remembers; a run that stands there twice was doubled.
+
+        It forgets them MinJobAge (300 s) after their end: there can be fewer a moment later.
+        """
         rows = self.user("squeue --me --states=all --noheader --format='%F %k'").splitlines()
         pairs = {tuple(row.split()) for row in rows if " stead:" in row}
         return sorted(comment.split(":")[1] for _, comment in pairs)
 
     def check_single(self, *runs: str) -> None:
-        """Assert that each run is one job of Slurm, which forgets them after MinJobAge (300 s)."""
+        """Assert that each run, of which none ended long ago, is one job of Slurm."""
         counted = collections.Counter(self.submissions())
         assert {run: counted[run] for run in runs} == dict.fromkeys(runs, 1)
 
