@@ -20,7 +20,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 @dataclasses.dataclass
 class Cluster:
-    """The cluster from outside, and hands inside for the tests' faults; `root` and `user` run sh on the head node."""
+    """The cluster from outside, and hands inside for the tests' faults.
+
+    `root` and `user` run sh on the head node; `cut_power` and `boot` are its plug.
+    """
 
     directory: pathlib.Path
     variables: Mapping[str, str]
@@ -28,6 +31,9 @@ class Cluster:
     root: Callable[[str], str]
     stop_controller: str
     start_controller: str
+    cut_power: Callable[[], None]
+    boot: Callable[[], None]
+    end_connections: str = "pkill -KILL -u alice -x sshd || pkill -KILL -u alice sshd-session || true"
 
     def start(self, *arguments: object, **variables: str) -> subprocess.Popen[str]:
         """Start a command line, in the directory."""
@@ -65,14 +71,31 @@ class Cluster:
             time.sleep(1)
         return found
 
+    def settled(self, seconds: float = 300) -> dict[str, str]:
+        """Return the states of all runs when all have ended."""
+        deadline = time.monotonic() + seconds
+        while True:
+            states = {run: found["state"] for run, found in self.jobs().items()}
+            if not {"pending", "running"} & set(states.values()):
+                return states
+            assert time.monotonic() < deadline, states
+            time.sleep(1)
+
+    def results(self, run: str) -> pathlib.Path:
+        """Return where a run is fetched to."""
+        return self.directory / "stead-results" / run
+
     def submissions(self) -> list[str]:
-        """Return the run of each job, or array, that Slurm remembers; a run that stands there twice was doubled."""
+        """Return the run of each job, or array, that Slurm remembers; a run that stands there twice was doubled.
+
+        It forgets them MinJobAge (300 s) after their end: there can be fewer a moment later.
+        """
         rows = self.user("squeue --me --states=all --noheader --format='%F %k'").splitlines()
         pairs = {tuple(row.split()) for row in rows if " stead:" in row}
         return sorted(comment.split(":")[1] for _, comment in pairs)
 
     def check_single(self, *runs: str) -> None:
-        """Assert that each run is one job of Slurm, which forgets them after MinJobAge (300 s)."""
+        """Assert that each run, of which none ended long ago, is one job of Slurm."""
         counted = collections.Counter(self.submissions())
         assert {run: counted[run] for run in runs} == dict.fromkeys(runs, 1)
 
@@ -90,9 +113,10 @@ class Cluster:
             (folder / path).write_text(text)
         return folder
 
-    def cut(self) -> None:
-        """End every connection of the user in the middle, as a broken network does."""
-        self.root("pkill -KILL -u alice -x sshd || pkill -KILL -u alice sshd-session || true")
+    def cut(self, when: str) -> None:
+        """End every connection of the user, as a broken network does, when a command on the head node succeeds."""
+        wait = f"i=0; until {when} >/dev/null 2>&1; do i=$((i+1)); [ $i -lt 2000 ] || exit 1; sleep 0.02; done"
+        self.root(f"{wait}; {self.end_connections}")
 
 
 @contextlib.contextmanager
@@ -114,8 +138,9 @@ def connected(lab: Any, directory: pathlib.Path) -> Iterator[Cluster]:
         root=functools.partial(lab.root, lab.control),
         stop_controller="systemctl stop slurmctld",
         start_controller="systemctl start slurmctld",
+        cut_power=functools.partial(lab.cut_power, lab.control),
+        boot=functools.partial(lab.boot, lab.control),
     )
-    lab.root(lab.control, "systemctl start slurmctld")
     lab.user("scancel --me")
     lab.wait_until_idle(120)
     lab.user(f"rm -rf {below}")

@@ -51,7 +51,7 @@ def submit(
         def said(connection: Connection, job: Job) -> None:
             _print_job(out, job)
             if wait:
-                state = _wait(out, head, job.id, bars)
+                state = _wait(out, connection, job.id, bars)
                 api.check(connection, state)
 
         submitting.submit(head, submitting.order_of(project, chosen, None, identifier), bars, said)
@@ -64,9 +64,9 @@ def _print_job(out: Console, job: Job) -> None:
     out.print(Text(f"  results: stead fetch {job.jobs[0]}, then {RESULTS}/{job.id}"), soft_wrap=True)
 
 
-def _wait(out: Console, head: Head, run: str, observer: submitting.Observer) -> State:
+def _wait(out: Console, connection: Connection, run: str, observer: submitting.Observer) -> State:
     last = ""
-    for state in api.states(head, run, None, observer):
+    for state in api.states(connection.head, run, None, observer, connection):
         words = display.state_words(state)
         if words != last:
             last = words
@@ -84,7 +84,7 @@ def jobs_json(head: Head, latest: int) -> str:
 
 def jobs(out: Console, messages: Console, head: Head, latest: int, *, follow: bool) -> None:
     """Print how runs stand as a table; with `follow`, again and again until all have ended."""
-    with Connection(head) as connection:
+    with Connection(head, display.Bars(messages).note) as connection:
         states = _look(connection, latest)
         if not follow:
             _print_states(out, states)
@@ -114,7 +114,7 @@ def logs(messages: Console, head: Head, job: str, task: int | None, *, follow: b
     position = 0
     while True:
         try:
-            with Connection(head) as connection:
+            with Connection(head, display.Bars(messages).note) as connection:
                 asked = {"job": job, "task": task, "follow": follow, "stderr": stderr, "offset": position}
                 with connection.stream("log", **asked) as process:
                     assert process.stdout is not None
@@ -137,7 +137,7 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
     """
     if not jobs and not everything:
         raise UsageError("which jobs are meant is not said", "Name them, or say --all.")
-    with Connection(head) as connection, display.Bars(messages) as bars:
+    with display.Bars(messages) as bars, Connection(head, bars.note) as connection:
         if everything:
             known = _look(connection, 0)
             jobs = [state.id for state in known if not results.is_complete(to / state.id) and _left_something(state)]
@@ -154,17 +154,18 @@ def _left_something(state: State) -> bool:
     return state.ended or any(task.end for task in state.tasks)
 
 
-def cancel(out: Console, head: Head, jobs: list[str]) -> None:
+def cancel(out: Console, messages: Console, head: Head, jobs: list[str]) -> None:
     """End runs and say which."""
-    with Connection(head) as connection:
+    with Connection(head, display.Bars(messages).note) as connection:
         answer = connection.ask("cancel", jobs=jobs)
     for run in answer["runs"]:
         out.print(Text(f"{run}: {'cancelled' if run in answer['cancelled'] else 'had ended already'}"), soft_wrap=True)
 
 
-def rerun(out: Console, head: Head, job: str) -> None:
+def rerun(out: Console, messages: Console, head: Head, job: str) -> None:
     """Submit a run once more; as with submit, an attempt that was cut off goes on."""
-    with pending.claim(["rerun", dataclasses.astuple(head), job]) as kept, Connection(head) as connection:
+    note = display.Bars(messages).note
+    with pending.claim(["rerun", dataclasses.astuple(head), job]) as kept, Connection(head, note) as connection:
         if not kept.run:
             kept.remember(names.new_run("rerun"), "")
         answer = connection.ask("rerun", job=job, id=kept.run)

@@ -13,9 +13,12 @@ from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
 from slurmstead.client.records import Event, Job, Result, State
 from slurmstead.client.submitting import Observer, Silent
-from slurmstead.errors import JobFailed, SteadError, UnreachableError
+from slurmstead.errors import JobFailed, SteadError, TaskError, UnreachableError, UsageError
 
 POLL_SECONDS = 2.0
+
+RETURN_SECONDS = 300
+"""After the head node was away, within which its share may still be missing."""
 
 Run = Job | State | str
 """A run, by what was returned for it, its id or the beginning of one, or the number of its job."""
@@ -164,30 +167,42 @@ def look(connection: Connection, run: str) -> State:
     return State.read(connection.ask("jobs", jobs=[run])["jobs"][0])
 
 
-def states(head: heads.Head, run: str, timeout: float | None, observer: Observer) -> Iterator[State]:
+def states(
+    head: heads.Head, run: str, timeout: float | None, observer: Observer, opened: Connection | None = None
+) -> Iterator[State]:
     """Yield how a run stands again and again until `timeout` seconds are over.
 
+    :param opened: a connection that is used as long as it holds
     :raises UnreachableError: the cluster did not answer the first time; later it is waited for
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     seen = False
+    returned = 0.0
     while True:
+        way = contextlib.nullcontext(opened) if opened else Connection(head, observer.note)
+        opened = None
         try:
-            with Connection(head) as connection:
+            with way as connection:
                 while True:
-                    yield look(connection, run)
-                    seen = True
-                    if not _pause(deadline):
+                    asked = time.monotonic()
+                    state = look(connection, run)
+                    # A head node that is busy is asked less often.
+                    pause = max(POLL_SECONDS, 2 * (time.monotonic() - asked))
+                    seen, returned = True, 0.0
+                    yield state
+                    if not _pause(deadline, pause):
                         return
-        except UnreachableError as error:
-            if not seen:
+        except (UnreachableError, UsageError, TaskError) as error:
+            if seen and isinstance(error, UnreachableError):
+                returned = time.monotonic() + RETURN_SECONDS
+            elif time.monotonic() > returned:
                 raise
             observer.note(f"{error}; trying again")
         if not _pause(deadline, 5 * POLL_SECONDS):
             return
 
 
-def _pause(deadline: float | None, seconds: float = POLL_SECONDS) -> bool:
+def _pause(deadline: float | None, seconds: float) -> bool:
     """Wait a little; False if the deadline is over."""
     if deadline is not None and time.monotonic() + seconds > deadline:
         return False

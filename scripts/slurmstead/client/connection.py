@@ -2,25 +2,31 @@
 
 import contextlib
 import json
+import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from slurmstead.client import bundle
 from slurmstead.client.head import Head
 from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
 
-CONNECT_SECONDS = 8
+CONNECT_SECONDS = 5
+"""A head node that is off is known by then."""
+PATIENT_SECONDS = 45
+"""What a head node gets that accepts connections and is too busy to greet: five logins at once on a small board."""
 ANSWER_SECONDS = 600
 """For what takes the head node long, such as checksums of what a killed job left; a cut is noticed much earlier."""
 
 KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError}
 """What the head node refuses with; all else is a TaskError."""
 
+BUSY = re.compile(r"timed out", re.IGNORECASE)
+"""What ssh says when nobody greets it; when nobody is there it begins with `connect to host`."""
+
 OPTIONS = {
-    "ConnectTimeout": CONNECT_SECONDS,
     "ConnectionAttempts": 1,
     # A connection that was cut is noticed within 20 s.
     "ServerAliveInterval": 5,
@@ -36,8 +42,13 @@ class Connection:
     ...     connection.ask("jobs")
     """
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: Head, note: Callable[[str], None] = lambda _: None) -> None:
+        """Know the way.
+
+        :param note: is told what a person should know who waits
+        """
         self.head = head
+        self._note = note
         self._sockets: tempfile.TemporaryDirectory[str] | None = None
 
     def __enter__(self) -> Self:
@@ -47,17 +58,11 @@ class Connection:
         """
         # Short, because the names of sockets are (unix(7)).
         self._sockets = tempfile.TemporaryDirectory(prefix="stead-")
-        # A file, because the connection goes to the background and would keep a pipe open.
-        with tempfile.TemporaryFile() as words:
-            command = [*self.ssh(), "-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-f", "-N", self.head.host]
-            try:
-                done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=words, stderr=words, check=False)
-            except FileNotFoundError:
-                raise MachineError("this computer has no ssh", "Install it, on Debian: openssh-client") from None
-            finally:
-                words.seek(0)
-                said = words.read().decode(errors="replace").strip()
-        if done.returncode:
+        code, said = self._open(CONNECT_SECONDS)
+        if code and BUSY.search(said) and "connect to host" not in said:
+            self._note(f"{self.head.host} is slow to answer; waiting up to {PATIENT_SECONDS} s more")
+            code, said = self._open(PATIENT_SECONDS)
+        if code:
             self._sockets.cleanup()
             raise UnreachableError(
                 f"{self.head.host} did not answer: {_last_line(said)}",
@@ -76,12 +81,26 @@ class Connection:
             with contextlib.suppress(OSError):
                 self._sockets.cleanup()
 
-    def ssh(self) -> list[str]:
-        """Return the beginning of a command line that uses this connection."""
+    def _open(self, seconds: int) -> tuple[int, str]:
+        """Return what ssh ends with, and says, when it is to answer within the seconds."""
+        command = [*self.ssh(seconds), "-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-f", "-N"]
+        # A file, because the connection goes to the background and would keep a pipe open.
+        with tempfile.TemporaryFile() as words:
+            try:
+                done = subprocess.run(
+                    [*command, self.head.host], stdin=subprocess.DEVNULL, stdout=words, stderr=words, check=False
+                )
+            except FileNotFoundError:
+                raise MachineError("this computer has no ssh", "Install it, on Debian: openssh-client") from None
+            words.seek(0)
+            return done.returncode, words.read().decode(errors="replace").strip()
+
+    def ssh(self, seconds: int = PATIENT_SECONDS) -> list[str]:
+        """Return the beginning of a command line that uses this connection, or opens its own within the seconds."""
         config = ["-F", self.head.ssh_config] if self.head.ssh_config else []
         options = [word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")]
         socket = ["-o", f"ControlPath={self._sockets.name}/ssh"] if self._sockets else []
-        return ["ssh", *config, *options, *socket]
+        return ["ssh", *config, "-o", f"ConnectTimeout={seconds}", *options, *socket]
 
     def ask(self, action: str, **request: Any) -> dict[str, Any]:
         """Return the head node's answer to a request.

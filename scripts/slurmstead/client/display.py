@@ -1,6 +1,5 @@
 """Runs as a person reads them: a table, and bars while files are copied."""
 
-import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -30,7 +29,7 @@ def size(number: float) -> str:
 
 
 class Bars:
-    """Shows how far a transfer is: as a bar on a terminal, elsewhere in a line when it is over."""
+    """Shows how far a transfer is, as a bar on a terminal; notes are printed everywhere."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -43,9 +42,7 @@ class Bars:
             transient=True,
             disable=not console.is_terminal,
         )
-        self._title = ""
         self._size = 0
-        self._started = 0.0
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -58,7 +55,7 @@ class Bars:
 
     def began(self, what: str, size: int) -> None:
         """Show a bar for `size` bytes."""
-        self._title, self._size, self._started = what, size, time.monotonic()
+        self._size = size
         for task in self._progress.task_ids:
             self._progress.remove_task(task)
         self._progress.add_task(what, total=max(size, 1))

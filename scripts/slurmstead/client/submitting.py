@@ -115,7 +115,7 @@ def submit(
     for warning in order.folder.warnings:
         observer.note(warning)
     told_apart = [dataclasses.astuple(head), request, order.id]
-    with pending.claim(told_apart) as kept, Connection(head) as connection:
+    with pending.claim(told_apart) as kept, Connection(head, observer.note) as connection:
         begun, run = _begin(connection, order, request, kept, observer)
         if not begun["jobs"]:
             try:

@@ -136,11 +136,13 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """End jobs."""
         from slurmstead.client import actions
 
-        actions.cancel(out, actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}), job)
+        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
+        actions.cancel(out, messages, chosen, job)
 
     @app.command()
     def rerun(job: OneJob, head: HeadNode = None, ssh_config: SshConfig = None, directory: Directory = None) -> None:
         """Run once more what a job was made of, whatever the folder holds now."""
         from slurmstead.client import actions
 
-        actions.rerun(out, actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}), job)
+        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
+        actions.rerun(out, messages, chosen, job)

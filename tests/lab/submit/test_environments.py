@@ -2,117 +2,105 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
 import time
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-MAIN = "import alpha, sys\nprint(alpha.double(21), sys.prefix)\n"
+import pytest
+
+from tests import client
+from tests.lab.submit.dependencies import environments, two_dependencies
 
 
-def wheel(directory: Path, name: str, source: str, requires: str = "") -> None:
-    """Write a wheel of one module (binary distribution format, PEP 427)."""
-    directory.mkdir(exist_ok=True)
-    info = f"{name}-1.0.dist-info"
-    needs = f"Requires-Dist: {requires}\n" if requires else ""
-    files = {
-        f"{name}.py": source,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])
-    with zipfile.ZipFile(directory / f"{name}-1.0-py3-none-any.whl", "w") as archive:
-        for path, text in {**files, f"{info}/RECORD": record}.items():
-            archive.writestr(zipfile.ZipInfo(path), text)
+@pytest.fixture(scope="module")
+def cluster(lab: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[client.Cluster]:
+    """The lab's cluster; a build is a minute or more of an emulated machine, so the tests share their environments."""
+    with client.connected(lab, tmp_path_factory.mktemp("laptop")) as found:
+        yield found
 
 
-def two_dependencies(cluster: Any, main: str = MAIN) -> Path:
-    """Return a project that needs alpha, which needs beta, with both as wheels: no node needs an index."""
-    toml = 'wheels = "wheels"\nmem = "150M"\n'
-    folder = cluster.project("deps", {"main.py": main, "requirements.txt": "alpha==1.0\n", "stead.toml": toml})
-    wheel(folder / "wheels", "alpha", "import beta\n\ndef double(x):\n    return beta.times(2, x)\n", "beta==1.0")
-    wheel(folder / "wheels", "beta", "def times(a, b):\n    return a * b\n")
-    assert isinstance(folder, Path)
-    return folder
+def brought(place: Path) -> list[bytes]:
+    """Return what the project printed and wrote."""
+    return [(place / "stdout").read_bytes(), (place / "work/out/noise").read_bytes()]
 
 
-def environments(cluster: Any) -> list[str]:
-    """Return what stands where environments do, but for their locks."""
-    below = f"{cluster.variables['STEAD_DIRECTORY']}/environments"
-    return [name for name in cluster.user(f"ls {below}").split() if not name.endswith(".lock")]
+def run_here(folder: Path, place: Path) -> list[bytes]:
+    """Return what the project prints and writes on this computer."""
+    shutil.copytree(folder, place / "work")
+    with open(place / "stdout", "wb") as stdout:
+        subprocess.run(
+            [sys.executable, "main.py"],
+            cwd=place / "work",
+            env={**os.environ, "PYTHONPATH": ":".join(map(str, (folder / "wheels").iterdir()))},
+            stdout=stdout,
+            check=True,
+        )
+    return brought(place)
 
 
-def test_five_submits_at_once_build_one_environment(cluster: Any) -> None:
+def test_five_submits_at_once_build_one_environment_and_bring_what_a_local_run_does(cluster: Any) -> None:
     folder = two_dependencies(cluster)
+    before = environments(cluster)
     clients = [cluster.start("submit", folder, "--wait") for _ in range(5)]
-    printed = []
-    for client in clients:
-        with client:
-            out, words = client.communicate(timeout=600)
-        assert client.returncode == 0, words
-        printed.append(cluster.stead("logs", cluster.run_of(out)))
+    runs = []
+    for process in clients:
+        with process:
+            out, words = process.communicate(timeout=900)
+        assert process.returncode == 0, words
+        runs.append(cluster.run_of(out))
+    cluster.check_single(*runs)
+    cluster.stead("fetch", *runs)
 
-    (answer,) = {line.split()[0] for line in printed}
-    (prefix,) = {line.split()[1] for line in printed}
-    link, target = sorted(environments(cluster))
-    assert answer == "42"
+    assert [brought(cluster.results(run)) for run in runs] == [run_here(folder, cluster.directory / "local")] * 5
+    (prefix,) = {(cluster.results(run) / "stderr").read_text().strip() for run in runs}
+    link, target = sorted(environments(cluster) - before)
     assert prefix.endswith(f"/environments/{target}")
     assert target.startswith(f"{link}.build-")
-    logs = cluster.user(f"ls {cluster.variables['STEAD_DIRECTORY']}/runs/*/environment.log")
-    assert len(logs.split()) == 1, "one of them built it, and only that has a log of pip"
+    built = [run for run in runs if (cluster.results(run) / "environment.log").exists()]
+    assert len(built) == 1, "one of them built it, and only that has a log of pip"
 
 
-def test_a_build_that_is_killed_is_made_again(cluster: Any) -> None:
-    folder = two_dependencies(cluster)
+def test_a_build_that_is_killed_leaves_nothing_and_is_made_again(cluster: Any) -> None:
+    folder = two_dependencies(cluster, "# killed\nalpha==1.0\n")
+    before = environments(cluster)
     run = cluster.run_of(cluster.stead("submit", folder))
-    below = f"{cluster.variables['STEAD_DIRECTORY']}/environments"
-    deadline = time.monotonic() + 60
-    while ".build-" not in cluster.user(f"ls {below} 2>/dev/null || true"):
+    deadline = time.monotonic() + 180
+    while not (killed := environments(cluster) - before):
         assert time.monotonic() < deadline, "the build did not begin"
         time.sleep(0.1)
     job = cluster.jobs()[run]["jobs"][0]
     cluster.user(f"scancel --signal=KILL --full {job}")
     assert cluster.wait(run)["state"] != "completed"
-    said = cluster.stead("submit", folder, "--wait")
+    after = cluster.run_of(cluster.stead("submit", folder, "--wait", seconds=900))
 
-    assert cluster.stead("logs", cluster.run_of(said)).startswith("42 ")
-    assert len(environments(cluster)) == 2
-
-
-def test_what_a_killed_builder_left_is_not_used_and_goes(cluster: Any) -> None:
-    folder = two_dependencies(cluster)
-    cluster.stead("submit", folder, "--wait")
-    link, target = sorted(environments(cluster))
-    # A builder that loses its power leaves a directory that no link names.
-    cluster.user(f"cd {cluster.variables['STEAD_DIRECTORY']}/environments && rm {link} && rm -r {target}/lib")
-    said = cluster.stead("submit", folder, "--wait")
-
-    assert cluster.stead("logs", cluster.run_of(said)).startswith("42 ")
-    assert link in environments(cluster)
-    assert target not in environments(cluster)
+    assert cluster.stead("logs", after) == "42\n"
+    made = environments(cluster) - before
+    assert len(made) == 2, "the environment and its name"
+    assert not made & killed
 
 
 def test_what_cannot_be_installed_fails_all_tasks_and_says_why(cluster: Any) -> None:
-    folder = two_dependencies(cluster)
-    (folder / "requirements.txt").write_text("alpha==1.0\ngamma==3.0\n")
-    said = cluster.stead("submit", folder, "--array", "0-3", "--wait", code=4)
+    folder = two_dependencies(cluster, "alpha==1.0\ngamma==3.0\n")
+    before = environments(cluster)
+    said = cluster.stead("submit", folder, "--array", "0-3", "--wait", code=4, seconds=900)
 
     assert "4 of 4 tasks failed" in said
     assert "No matching distribution found for gamma==3.0" in said
-    assert environments(cluster) == []
-    logs = cluster.user(f"ls {cluster.variables['STEAD_DIRECTORY']}/runs/*/tasks/*/environment.log")
+    assert environments(cluster) == before
+    below = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{cluster.run_of(said)}"
+    logs = cluster.user(f"ls {below}/tasks/*/environment.log")
     assert len(logs.split()) == 1, "one of them tried"
 
 
 def test_an_environment_that_nobody_used_for_a_month_goes_with_the_next_submission(cluster: Any) -> None:
-    folder = two_dependencies(cluster)
-    cluster.stead("submit", folder, "--wait")
-    below = f"{cluster.variables['STEAD_DIRECTORY']}/environments"
-    plain = cluster.project("plain", {"main.py": "print(1)"})
-    cluster.stead("submit", plain, "--wait")
-    assert len(environments(cluster)) == 2
-    cluster.user(f"touch --date='31 days ago' {below}/*/used")
-    cluster.stead("submit", plain, "--wait")
+    cluster.stead("submit", two_dependencies(cluster), "--wait", seconds=900)
+    assert environments(cluster)
+    cluster.user(f"touch --date='31 days ago' {cluster.variables['STEAD_DIRECTORY']}/environments/*/used")
+    cluster.stead("submit", cluster.project("plain", {"main.py": "print(1)"}), "--wait")
 
-    assert environments(cluster) == []
-    assert "42" in cluster.stead("logs", cluster.run_of(cluster.stead("submit", folder, "--wait")))
+    assert environments(cluster) == set()

@@ -1,4 +1,4 @@
-"""Killed clients, cut connections, a controller that is down, a full disk: no job is lost or doubled."""
+"""Killed clients and cut connections: no job is lost or doubled."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import random
 import time
 from typing import Any
 
-import pytest
-
 SEED = int(os.environ.get("STEAD_SEED") or time.time())
 """Decides when clients are killed; STEAD_SEED repeats a run."""
 
 SQUARE = "import os\nprint(int(os.environ.get('STEAD_TASK', 7)) ** 2)\n"
+
+WRITE = """
+import random, sys
+chosen = random.Random(1)
+with open("big", "wb") as file:
+    for _ in range(int(sys.argv[1])):
+        file.write(chosen.randbytes(2**20))
+"""
 
 BIG = 64 * 2**20
 """Bytes of a file whose transfer can be met half-way."""
@@ -33,7 +39,7 @@ def test_a_client_killed_at_any_moment_loses_and_doubles_nothing(cluster: Any) -
     takes = time.monotonic() - started
     runs = [*cluster.jobs()]
     assert first in runs
-    for number in range(12):
+    for number in range(5):
         moment = chosen.uniform(0.2, takes)
         with cluster.start("submit", folder, "--name", f"killed{number}") as client:
             time.sleep(moment)
@@ -45,9 +51,7 @@ def test_a_client_killed_at_any_moment_loses_and_doubles_nothing(cluster: Any) -
         after = cluster.run_of(cluster.stead("submit", folder, "--name", f"killed{number}"))
         cluster.check_single(after, *before)
         runs += sorted({after, *before})
-    for run in runs:
-        assert cluster.wait(run)["state"] == "completed"
-    assert sorted(cluster.jobs()) == sorted(runs)
+    assert cluster.settled() == dict.fromkeys(runs, "completed")
 
 
 def test_a_client_killed_while_it_waits_finds_its_run_again(cluster: Any) -> None:
@@ -63,40 +67,27 @@ def test_a_client_killed_while_it_waits_finds_its_run_again(cluster: Any) -> Non
     assert [*cluster.jobs()] == [cluster.run_of(said)]
 
 
-def test_an_array_of_five_hundred_is_single_although_its_client_is_killed(cluster: Any) -> None:
-    folder = cluster.project("squares", {"main.py": SQUARE})
-    command = ("submit", folder, "--array", "0-499", "--mem", "50M", "--wait")
-    with cluster.start(*command) as client:
-        for line in client.stdout:
-            if "completed" in line:
-                break
+def test_a_laptop_that_never_comes_back_costs_nothing(cluster: Any) -> None:
+    folder = cluster.project("slow", {"main.py": "import time; time.sleep(5); print('done')"})
+    with cluster.start("submit", folder, "--wait") as client:
+        run = cluster.run_of(client.stdout.readline())
         client.kill()
         client.communicate()
-    run = cluster.run_of(cluster.stead(*command, seconds=1500))
-    with cluster.start("fetch", run) as fetching:
-        time.sleep(2)
-        fetching.kill()
-        fetching.communicate()
-    cluster.stead("fetch", run)
+    # Another laptop, which knows nothing of the first.
+    other = {name: str(cluster.directory / "other") for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    assert cluster.wait(run)["state"] == "completed"
+    assert run in cluster.stead("jobs", COLUMNS="120", **other)
+    cluster.stead("fetch", "--all", "--to", "other-results", **other)
 
-    tasks = cluster.directory / "stead-results" / run / "tasks"
-    assert [(tasks / str(n) / "stdout").read_text() for n in range(500)] == [f"{n * n}\n" for n in range(500)]
-    cluster.check_single(run)
+    assert (cluster.directory / "other-results" / run / "stdout").read_text() == "done\n"
 
 
 def test_a_copy_that_was_cut_goes_on(cluster: Any) -> None:
     folder = big_project(cluster, "big")
-    target = f"{cluster.variables['STEAD_DIRECTORY']}/runs/*/input"
     with cluster.start("submit", folder) as client:
-        deadline = time.monotonic() + 60
-        while "big" not in cluster.user(f"ls -A {target} 2>/dev/null || true"):
-            assert time.monotonic() < deadline, "the copy did not begin"
-            time.sleep(0.02)
-        cluster.cut()
-        _, words = client.communicate(timeout=60)
-    if client.returncode == 0:
-        pytest.fail("the cut came too late: the copy is too fast for this test")
-    assert client.returncode == 3, words
+        cluster.cut(f"ls -A {cluster.variables['STEAD_DIRECTORY']}/runs/*/input | grep big")
+        _, words = client.communicate(timeout=120)
+    assert client.returncode == 3, f"was the copy too fast for the cut? {words}"
     assert "The same command carries on" in words
     run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
 
@@ -104,89 +95,38 @@ def test_a_copy_that_was_cut_goes_on(cluster: Any) -> None:
     assert [*cluster.jobs()] == [run]
 
 
+def test_a_cut_while_slurm_is_asked_doubles_nothing(cluster: Any) -> None:
+    folder = cluster.project("squares", {"main.py": SQUARE})
+    with cluster.start("submit", folder) as client:
+        cluster.cut(f"ls {cluster.variables['STEAD_DIRECTORY']}/runs/*/ledger.json")
+        out, words = client.communicate(timeout=120)
+    print(f"ended with {client.returncode}: {out}{words}")
+    assert client.returncode in (0, 3)
+    before = {cluster.run_of(out)} if client.returncode == 0 else set()
+    runs = {*before, cluster.run_of(cluster.stead("submit", folder, "--wait"))}
+
+    cluster.check_single(*runs)
+    assert {*cluster.jobs()} == runs
+
+
 def test_a_fetch_that_was_cut_goes_on_and_is_verified(cluster: Any) -> None:
-    write = (
-        f"import random\nopen('big', 'wb').write(random.Random(1).randbytes({BIG}))\nopen('small', 'w').write('x')\n"
-    )
-    folder = cluster.project("writes", {"main.py": write})
-    run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
-    place = cluster.directory / "stead-results" / run
+    folder = cluster.project("writes", {"main.py": WRITE})
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait", "--mem", "100M", "--", BIG >> 20))
+    place = cluster.results(run)
     with cluster.start("fetch", run) as client:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         while not list(place.rglob(".big*")) + list(place.rglob("big")):
             assert time.monotonic() < deadline, "the copy did not begin"
             time.sleep(0.01)
-        cluster.cut()
-        _, words = client.communicate(timeout=60)
+        cluster.cut("true")
+        _, words = client.communicate(timeout=120)
+    print(f"ended with {client.returncode}: {words}")
     assert client.returncode in (0, 3), words
     cluster.stead("fetch", run)
 
-    assert (place / "work/big").read_bytes() == random.Random(1).randbytes(BIG)
+    chosen = random.Random(1)
+    assert (place / "work/big").read_bytes() == b"".join(chosen.randbytes(2**20) for _ in range(BIG >> 20))
     assert "0 files fetched" in cluster.stead("fetch", run)
-
-
-def test_a_controller_that_is_down_is_named_within_ten_seconds_and_the_command_carries_on(cluster: Any) -> None:
-    folder = cluster.project("squares", {"main.py": SQUARE})
-    done = cluster.run_of(cluster.stead("submit", folder, "--wait"))
-    cluster.root(cluster.stop_controller)
-    try:
-        started = time.monotonic()
-        said = cluster.stead("submit", folder, code=3)
-        assert time.monotonic() - started < 10
-        assert "slurmctld does not answer" in said
-        # Results are on the share, and need no controller.
-        cluster.stead("fetch", done)
-    finally:
-        cluster.root(cluster.start_controller)
-    time.sleep(5)
-    run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
-    assert cluster.stead("logs", run) == "49\n"
-
-
-def test_a_head_node_that_is_off_is_named_within_ten_seconds(cluster: Any) -> None:
-    folder = cluster.project("squares", {"main.py": SQUARE})
-    config = cluster.directory / "ssh_config"
-    # 192.0.2.0/24 is for documentation (RFC 5737): nobody answers there. Port 9 of loopback is closed.
-    config.write_text("Host off\n  HostName 192.0.2.1\nHost closed\n  HostName 127.0.0.1\n  Port 9\n")
-    for host in ("off", "closed"):
-        started = time.monotonic()
-        said = cluster.stead("submit", folder, "--head", host, "--ssh-config", config, code=3)
-        assert time.monotonic() - started < 10
-        assert f"{host} did not answer" in said
-
-
-def test_a_full_disk_is_said_and_nothing_is_left(cluster: Any) -> None:
-    folder = big_project(cluster, "big")
-    small = f"/var/tmp/stead-{time.time_ns()}"
-    before = cluster.submissions()
-    owner = "uid=$(id -u alice),gid=$(id -g alice)"
-    cluster.root(f"mkdir {small} && mount -t tmpfs -o size=16m,mode=0700,{owner} none {small}")
-    try:
-        said = cluster.stead("submit", folder, code=4, STEAD_DIRECTORY=small)
-        assert "the disk is full" in said
-        assert cluster.user(f"ls {small}/runs") == ""
-        assert cluster.submissions() == before
-        # To the last block, so that not even what the head node writes for itself has room.
-        (folder / "big").unlink()
-        cluster.user(f"dd if=/dev/zero of={small}/fill bs=4k 2>/dev/null || true")
-        said = cluster.stead("submit", folder, code=4, STEAD_DIRECTORY=small)
-        assert "the disk is full" in said
-        assert cluster.submissions() == before
-    finally:
-        cluster.root(f"umount {small} && rmdir {small}")
-
-
-def test_two_clients_at_once_make_two_runs(cluster: Any) -> None:
-    folder = cluster.project("squares", {"main.py": SQUARE})
-    clients = [cluster.start("submit", folder, "--wait") for _ in range(4)]
-    runs = []
-    for client in clients:
-        with client:
-            out, words = client.communicate(timeout=300)
-        assert client.returncode == 0, words
-        runs.append(cluster.run_of(out))
-    assert len(set(runs)) == 4
-    cluster.check_single(*runs)
 
 
 def test_two_clients_with_one_id_make_one_run(cluster: Any) -> None:
@@ -213,14 +153,3 @@ def test_a_folder_that_changed_after_a_lost_answer_is_a_run_of_its_own(cluster: 
     assert cluster.stead("logs", cluster.run_of(said)) == "new\n"
     assert cluster.wait(first)["state"] == "completed"
     assert cluster.stead("logs", first) == "old\n"
-
-
-def test_a_user_without_a_home_is_told_so(cluster: Any) -> None:
-    folder = cluster.project("squares", {"main.py": SQUARE})
-    cluster.root("sed -i 's#:/share/home/alice:#:/share/home/nobodys:#' /etc/passwd")
-    try:
-        said = cluster.stead("submit", folder, code=4, STEAD_DIRECTORY="")
-    finally:
-        cluster.root("sed -i 's#:/share/home/nobodys:#:/share/home/alice:#' /etc/passwd")
-    assert "alice has no home" in said
-    assert "/share/home/nobodys does not exist" in said

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
-import subprocess
-import sys
-import textwrap
 from typing import Any
+
+import pytest
 
 MAIN = """
 import os, pathlib, sys
@@ -107,6 +105,7 @@ def test_a_cancelled_run_says_so(cluster: Any) -> None:
     assert "had ended already" in cluster.stead("cancel", run)
 
 
+@pytest.mark.slow
 def test_a_run_over_its_time_says_so(cluster: Any) -> None:
     folder = cluster.project("long", {"main.py": "import time; time.sleep(600)"})
     assert "timeout" in cluster.stead("submit", folder, "--time", "0:05", "--wait", code=4, seconds=400)
@@ -171,42 +170,3 @@ def test_links_stay_links(cluster: Any) -> None:
     assert "'outside' is a link out of the folder" in said
     assert cluster.stead("logs", run) == f"{sorted(links.items())}\n"
     assert os.readlink(cluster.directory / "stead-results" / run / "work" / "made") == "x"
-
-
-MAP = """
-import json, os, sys
-from slurmstead.client import Client
-
-client = Client()
-job = client.map(sys.argv[1], [[str(number)] for number in range(int(sys.argv[2]))], id="sweep")
-print(json.dumps([result.stdout.split()[1] for result in client.results(job)]))
-"""
-
-
-def test_a_map_returns_its_results_in_order(cluster: Any) -> None:
-    folder = cluster.project("squares", {"main.py": MAIN})
-    program = cluster.directory / "map.py"
-    program.write_text(textwrap.dedent(MAP))
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, program, folder, "30"],
-            cwd=cluster.directory,
-            env={**os.environ, **cluster.variables},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == [str(number) for number in range(30)]
-    cluster.check_single("sweep")
-
-
-def test_ten_thousand_small_files_are_submitted(cluster: Any) -> None:
-    folder = cluster.project("many", {"main.py": "import os; print(len(os.listdir('data')))"})
-    (folder / "data").mkdir()
-    for number in range(10_000):
-        pathlib.Path(folder, "data", f"{number}.txt").write_text(str(number))
-    run = cluster.run_of(cluster.stead("submit", folder, "--wait", seconds=1200))
-
-    assert cluster.stead("logs", run) == "10000\n"

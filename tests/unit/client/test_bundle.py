@@ -1,15 +1,19 @@
 """The program for the cluster needs nothing that is not there."""
 
 import ast
+import io
 import json
 import pathlib
 import subprocess
 import sys
+import zipfile
+from importlib.util import MAGIC_NUMBER
 from typing import Any
 
 import pytest
 
 from slurmstead.client import bundle
+from slurmstead.client.remote import library
 from slurmstead.client.remote.store import Store
 
 
@@ -55,3 +59,19 @@ def test_a_refusal_is_an_answer(store: Store) -> None:
 
     assert (error["kind"], error["hint"]) == ("usage", "`stead jobs` shows them.")
     assert error["text"] == f"nothing is no run of yours below {store.root}"
+
+
+@pytest.mark.parametrize(("magic", "used"), [(MAGIC_NUMBER, "pyc"), (b"\0\0\r\n", "py")], ids=["own", "another"])
+def test_a_node_takes_the_bytecode_of_its_own_python_only(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, magic: bytes, used: str
+) -> None:
+    monkeypatch.setattr("importlib.util.MAGIC_NUMBER", magic)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("__main__.py", "import said")
+        archive.writestr("said.py", "print(__file__)")
+    name = library.keep(tmp_path, buffer.getvalue())
+
+    said = subprocess.check_output([sys.executable, "-I", tmp_path / name], text=True).strip()
+
+    assert said == f"{tmp_path / name}/said.{used}"

@@ -1,12 +1,18 @@
 """The command line, as far as it goes without a cluster."""
 
+import dataclasses
+import io
 import pathlib
+import socket
 import time
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from slurmstead import cli
-from slurmstead.client import api, transfer
+from slurmstead.client import api, connection, display, transfer
+from slurmstead.client.head import Head
 from slurmstead.client.records import State, TaskState
 from slurmstead.errors import ExitCode, SteadError, TaskError, UnreachableError, UsageError
 
@@ -56,6 +62,22 @@ def test_a_head_node_that_does_not_answer_ends_with_3_within_ten_seconds(
     assert "closed did not answer" in capsys.readouterr().err
 
 
+def test_a_head_node_that_is_busy_gets_more_time_than_one_that_is_off(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
+    monkeypatch.setattr(connection, "PATIENT_SECONDS", 2)
+    notes: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = tmp_path / "config"
+        config.write_text(f"Host busy\n  HostName 127.0.0.1\n  Port {silent.getsockname()[1]}\n")
+
+        with pytest.raises(UnreachableError, match="busy did not answer: .*timed out"):
+            connection.Connection(Head("busy", str(config)), notes.append).__enter__()
+
+    assert notes == ["busy is slow to answer; waiting up to 2 s more"]
+
+
 @pytest.mark.parametrize(
     ("code", "said", "kind", "text"),
     [
@@ -77,6 +99,58 @@ def test_what_rsync_ends_with_is_said_in_words(code: int, said: str, kind: type[
 def state(*tasks: str) -> State:
     found = tuple(TaskState(number, name) for number, name in enumerate(tasks))
     return State("r", "r", ("1",), "0-1", "running", {}, 0, 0, 0, (), 0, "", 0, 0, "", found)
+
+
+class Way:
+    """A connection whose answers are given; an exception among them is raised."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def ask(self, action: str, **_: Any) -> dict[str, Any]:
+        """Return the next answer."""
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return {"jobs": [dataclasses.asdict(answer)]}
+
+
+NO_SHARE = TaskError("alice has no home on node3: /share/home/alice does not exist")
+
+
+def test_a_run_is_waited_for_while_its_head_node_comes_back_without_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = dataclasses.replace(state("completed"), state="completed")
+    ways = [Way(UnreachableError("off")), Way(NO_SHARE), Way(ended)]
+    monkeypatch.setattr(api, "Connection", lambda *_: ways.pop(0))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+
+    seen = api.states(Head("h"), "r", None, api.Silent(), Way(state("running"), UnreachableError("cut")))  # type: ignore[arg-type]
+
+    assert [next(seen).state, next(seen).state] == ["running", "completed"]
+    assert not ways
+
+
+def test_a_run_that_the_head_node_does_not_know_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "Connection", lambda *_: Way(NO_SHARE))
+
+    with pytest.raises(TaskError, match="has no home"):
+        next(api.states(Head("h"), "r", None, api.Silent()))
+
+
+def test_a_terminal_shows_how_far_a_copy_is() -> None:
+    out = io.StringIO()
+    with display.Bars(Console(file=out, force_terminal=True, width=100)) as bars:
+        bars.began("copying", 2**21)
+        bars.copied(0.5)
+
+    assert "copying" in out.getvalue()
+    assert "1.0/2.0 MiB" in out.getvalue()
 
 
 def test_each_change_is_an_event_once() -> None:

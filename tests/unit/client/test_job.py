@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from slurmstead.client import bundle
-from slurmstead.client.remote import arrays, store
+from slurmstead.client.remote import arrays, library, store
 from slurmstead.client.remote.store import Store
 
 Start = Callable[..., subprocess.CompletedProcess[str]]
@@ -22,7 +22,7 @@ Start = Callable[..., subprocess.CompletedProcess[str]]
 def start(store: Store, tmp_path: pathlib.Path) -> Start:
     """Return a function that makes a run of files and starts its job, or a task of it."""
     program = tmp_path / "program.pyz"
-    program.write_bytes(bundle.program())
+    program.write_bytes(library.compiled(bundle.program()))
 
     def run(files: Mapping[str, str], task: int | None = None, job: str = "7", **request: Any) -> Any:
         place = store.run("r1")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from slurmstead.client import bundle
 from slurmstead.client.remote import states, submission
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.store import Store
@@ -21,7 +22,7 @@ def submit(store: Store, **changes: Any) -> list[str]:
     if begun["jobs"]:
         return list(begun["jobs"])
     pathlib.Path(begun["input"], "main.py").write_text("print(1)")
-    return list(submission.submit(store, {**request, "files": [["main.py", 8]]}, b"zip")["jobs"])
+    return list(submission.submit(store, {**request, "files": [["main.py", 8]]}, bundle.program())["jobs"])
 
 
 def test_a_run_becomes_a_job(store: Store, fake_slurm: FakeSlurm) -> None:
@@ -107,7 +108,7 @@ def test_an_array_that_was_cut_in_the_middle_is_completed(store: Store, fake_slu
 def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlurm) -> None:
     submission.begin(store, REQUEST)
     with pytest.raises(Refusal, match="1 of 1 files did not arrive"):
-        submission.submit(store, {**REQUEST, "files": [["main.py", 8]]}, b"zip")
+        submission.submit(store, {**REQUEST, "files": [["main.py", 8]]}, bundle.program())
 
     assert fake_slurm.jobs == []
 

@@ -4,7 +4,6 @@ begin → the client copies the folder into input/ → submit. All three can be 
 """
 
 import contextlib
-import hashlib
 import os
 import pathlib
 import shutil
@@ -12,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from slurmstead.client.remote import arrays, commands, manifest, slurm, store, sweep
+from slurmstead.client.remote import arrays, commands, library, manifest, slurm, store, sweep
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
@@ -90,15 +89,15 @@ def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[s
     _check_input(run / "input", request.get("files"))
     for name in ("log", "done", "started"):
         (run / name).mkdir(exist_ok=True)
-    name = f"{hashlib.sha256(program).hexdigest()[:16]}.pyz"
-    if not (place.library / name).exists():
-        store.write(place.library / name, program)
+    name = library.keep(place.library, program)
     kept = {key: value for key, value in request.items() if key != "files"}
     store.write_json(run / "request.json", {**kept, "program": name, "submitted": time.time()})
     parts: list[arrays.Chunk | None] = [None]
     if request.get("tasks"):
         size = int(slurm.parse_config(commands.run(["scontrol", "show", "config"])).get("MaxArraySize", "1001"))
         parts = list(arrays.chunks(arrays.parse(request["tasks"])[0], size))
+    # slurmctld keeps a job through a power cut: what it is to run must be on the disk before.
+    os.sync()
     ledger.open(parts)
 
 

@@ -9,9 +9,9 @@ import hashlib
 import json
 import os
 import pathlib
-import secrets
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -47,6 +47,9 @@ def find_python(wanted: str | None) -> Python:
     path = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
     if path is None:
         raise BuildError(f"expected {name} on {os.uname().nodename}, found none. Name a version that all nodes have.")
+    if os.path.realpath(path) == os.path.realpath(sys.executable):
+        # A start of Python is a fifth of a second on a small board, and an array has many.
+        return Python(path, f"{sys.version_info.major}.{sys.version_info.minor}", sysconfig.get_platform())
     version = subprocess.run(
         [path, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
         capture_output=True,
@@ -123,7 +126,7 @@ def _build(
     for left in link.parent.glob(f"{link.name}.build-*"):
         shutil.rmtree(left, ignore_errors=True)
     # Scripts in a virtual environment name its path, so it is built where it stays.
-    target = link.with_name(f"{link.name}.build-{secrets.token_hex(4)}")
+    target = link.with_name(f"{link.name}.build-{os.urandom(4).hex()}")
     try:
         _run([python.path, "-m", "venv", str(target)], log, variables, _advice(python))
         requirements = target / "requirements.txt"
