@@ -136,7 +136,10 @@ class Installation:
     def compare(self, archive: Archive, packed: pathlib.Path) -> None:
         """Refuse an archive that is not the one that was meant."""
         with packed.open("rb") as file:
-            seen = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+            digest = hashlib.sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
+        seen = digest.hexdigest()
         if seen != archive["sha256"]:
             self.refuse(archive, f"has the SHA-256 {seen}, but {archive['sha256']} is declared; nothing was unpacked")
 
@@ -153,13 +156,6 @@ class Installation:
 
 def _target(link: pathlib.Path) -> str | None:
     return os.readlink(link) if link.is_symlink() else None
-
-
-def _digest(file: Any) -> str:
-    digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def main() -> None:
