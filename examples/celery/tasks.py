@@ -16,7 +16,7 @@ app.conf.update(
     # `delay` returns when RabbitMQ has the task on its disk.
     broker_transport_options={"confirm_publish": True},
     broker_connection_retry_on_startup=True,
-    # A node without power is noticed after two of these, in seconds; a process that ended at once.
+    # In seconds: a node without power is noticed after two or three of these, a process that ended at once.
     broker_heartbeat=30,
     # A task is acknowledged when it is done, so what a dead worker had goes to another one. It can be done twice.
     task_acks_late=True,
