@@ -21,6 +21,8 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHq2Xe alice@home"
 LAB = {"lab_number": 1, "lab_name": "test", "lab_directory": "/lab"}
 """What every machine of a lab has."""
 
+JULIA = {"version": "1.10.5", "architecture": "aarch64", "sha256": "0" * 64}
+
 
 def user(name: str, uid: int, **more: Any) -> dict[str, Any]:
     return {"name": name, "uid": uid, **more}
@@ -55,6 +57,11 @@ GOOD = {
             "all": {"Nodes": "ALL", "Default": False},
             "DEFAULT": {"State": "UP"},
         },
+    },
+    "the broker and Julia": {
+        "accounts_users": [user("alice", 2001)],
+        "celery_broker_users": ["alice"],
+        "julia_archives": [JULIA, {**JULIA, "version": "1.12.0-rc1"}, {**JULIA, "architecture": "x86_64"}],
     },
     "a key of the lab's release": {
         **LAB,
@@ -403,6 +410,43 @@ SLURM_CASES = {
     ),
 }
 
+ENGINE_CASES = {
+    "a user of the broker without an account": case(
+        "celery_broker_users",
+        ["carol"],
+        "has carol, who is not in accounts_users. Add carol to accounts_users.",
+        accounts_users=[user("alice", 2001)],
+    ),
+    "a user of the broker twice": case(
+        "celery_broker_users",
+        ["alice", "alice"],
+        "has alice 2 times. Name each user once.",
+        accounts_users=[user("alice", 2001)],
+    ),
+    "a broker without memory": case(
+        "celery_broker_memory", 64, "is 64 MiB, but RabbitMQ needs 130 for itself. Give it at least 192."
+    ),
+    "tasks without time": case("celery_broker_longest_task", 0, "is 0. Write at least 1 (an hour)."),
+    "half a version of Julia": case(
+        "julia_archives", [{**JULIA, "version": "1.10"}], 'has the version "1.10". Write all of it, as in 1.10.5.'
+    ),
+    "half a checksum of Julia": case(
+        "julia_archives",
+        [{**JULIA, "sha256": "0123"}],
+        'has the sha256 "0123" for 1.10.5, which is not 64 hexadecimal digits. '
+        "Copy it from the list of checksums that julialang.org has for each version.",
+    ),
+    "a version of Julia twice": case(
+        "julia_archives", [JULIA, JULIA], "has 1.10.5 for aarch64 2 times. Keep one of them."
+    ),
+    "Julia beside the share": case(
+        "julia_directory",
+        "/opt/julia",
+        "is /opt/julia, which is not below the share, /share. Write a directory such as /share/julia.",
+        julia_archives=[JULIA],
+    ),
+}
+
 LAB_CASES = {
     "too little memory": case("lab_memory", 256, "is 256 MiB. Write at least 512.", **LAB),
     "no CPU": case("lab_cpus", 0, "is 0. Write at least 1.", **LAB),
@@ -428,7 +472,7 @@ LAB_CASES = {
     "no size": case("lab_disks", [{"serial": "a", "size": 0}], "a has the size 0 GiB. Write at least 1.", **LAB),
 }
 
-CASES = {**ADDRESS_CASES, **ACCOUNT_CASES, **STORAGE_CASES, **SLURM_CASES, **LAB_CASES}
+CASES = {**ADDRESS_CASES, **ACCOUNT_CASES, **STORAGE_CASES, **SLURM_CASES, **ENGINE_CASES, **LAB_CASES}
 
 
 @pytest.mark.parametrize(("variables", "expected"), CASES.values(), ids=CASES)
@@ -461,7 +505,7 @@ def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Sai
     everywhere = {"slurm_config": {"SlurmdTimeout": 60}, "slurm_cgroup_config": {"ConstrainDevices": True}}
     everywhere |= {"slurm_nodes": {"node1": {"Weight": 1}}, "slurm_partitions": {"main": {"Nodes": "ALL"}}}
     everywhere |= {"accounts_users": [user("alice", 2001)], "accounts_groups": [{"name": "lab", "gid": 3000}]}
-    everywhere |= {"slurm_config_overrides": False}
+    everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
 
     found = said(everywhere=everywhere, node4={variable: own})
 

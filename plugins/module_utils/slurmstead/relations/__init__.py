@@ -26,7 +26,7 @@ from typing import Any
 from ansible.module_utils.slurmstead import slurm_keys
 from ansible.module_utils.slurmstead.inventory import Groups, HostViolation, Problem, Violation
 from ansible.module_utils.slurmstead.inventory_variables import Checked
-from ansible.module_utils.slurmstead.relations import accounts, addresses, cluster, lab, slurm, storage
+from ansible.module_utils.slurmstead.relations import accounts, addresses, cluster, engines, lab, slurm, storage
 
 RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     addresses.address_is_usable,
@@ -52,6 +52,10 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     slurm.nodes_are_workers_with_known_keys,
     slurm.partitions_are_valid,
     slurm.one_partition_is_the_default,
+    engines.broker_users_exist,
+    engines.broker_limits_are_possible,
+    engines.julia_archives_are_known,
+    engines.julia_is_on_the_share,
     lab.machines_are_possible,
     lab.name_is_a_file_name,
     lab.disks_are_distinct,

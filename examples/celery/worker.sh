@@ -1,0 +1,14 @@
+#!/bin/sh
+#SBATCH --job-name=celery
+#SBATCH --array=0-99%3
+#SBATCH --cpus-per-task=1
+#SBATCH --mem-per-cpu=150M
+#SBATCH --time=01:00:00
+#SBATCH --nice=10000
+#SBATCH --output=worker-%A_%a.out
+
+# One worker for each task of the array, three at once; after an hour the next one begins, behind the jobs of others.
+# When Slurm ends it, it stops at once, and RabbitMQ gives its tasks to others.
+export REMAP_SIGTERM=SIGQUIT
+exec nice -n 19 env/bin/celery --app tasks worker --concurrency "$SLURM_CPUS_PER_TASK" --hostname "$SLURM_JOB_ID@%h" \
+    --without-gossip --without-mingle --loglevel INFO

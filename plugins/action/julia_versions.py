@@ -1,0 +1,48 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The controller's half of julia_versions: archives that stand here travel when they are needed."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+
+class ActionModule(ActionBase):
+    """Hands the archives that are missing to the machine, then lets the module install them."""
+
+    TRANSFERS_FILES = True
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return what the module returned."""
+        del tmp
+        variables = task_vars or {}
+        args = self._task.args
+        archives = [dict(archive) for archive in args["archives"]]
+        if not self._task.check_mode and any(archive.get("file") for archive in archives):
+            looked: dict[str, Any] = self._execute_module(module_args={**args, "look": True}, task_vars=variables)
+            if "missing" not in looked:
+                return looked
+            for archive in archives:
+                if archive.get("file") and f"{archive['version']}-{archive['architecture']}" in looked["missing"]:
+                    path = pathlib.Path(archive["file"]).expanduser()
+                    if not path.is_file():
+                        return {"failed": True, "msg": f"{path}, the archive of Julia {archive['version']}, is no file"}
+                    archive["file"] = self._handed(path)
+        try:
+            result: dict[str, Any] = self._execute_module(
+                module_args={**args, "archives": archives}, task_vars=variables
+            )
+        finally:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+        return result
+
+    def _handed(self, path: pathlib.Path) -> str:
+        """Return where a copy of the file is on the machine."""
+        shell = self._connection._shell
+        if not shell.tmpdir:
+            self._make_tmp_path()
+        copy: str = self._transfer_file(str(path), shell.join_path(shell.tmpdir, path.name))
+        self._fixup_perms2((shell.tmpdir, copy))
+        return copy

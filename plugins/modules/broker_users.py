@@ -1,0 +1,105 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Make the passwords of the broker's users, where the broker runs."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: broker_users
+short_description: Make the passwords of the broker's users, where the broker runs
+description:
+  - Makes a password for each user that has none, keeps all of them in one file that only root can read, and returns
+    what RabbitMQ, Redis and the users' programs are told. Passwords of former users are kept.
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  users: {type: list, elements: str, required: true, description: Who may use the broker.}
+  address: {type: str, required: true, description: Where the broker listens.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Make the passwords
+  broker_users:
+    users: [alice]
+    address: 192.168.1.103
+  no_log: true
+  diff: false
+"""
+
+RETURN = r"""
+definitions: {description: What RabbitMQ reads at its start., type: str, returned: always}
+redis_users: {description: Lines of redis.conf., type: str, returned: always}
+files: {description: 'What config_files puts in place on each node.', type: list, returned: always}
+"""
+
+import json
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead import broker
+
+PASSWORDS = pathlib.Path("/etc/slurmstead/celery_broker.json")
+CLIENTS = "/etc/slurmstead/celery"
+"""Directory of the users' files, on every node."""
+
+
+def client_files(passwords: broker.Passwords, users: list[str], address: str) -> list[dict[str, Any]]:
+    """Return the entries of config_files: a user's own for whom it is, and none for who is no user any more."""
+    wanted = [
+        {"path": f"{CLIENTS}/{user}.json", "content": broker.settings(user, passwords[user], address)} for user in users
+    ]
+    private = [{**entry, "owner": user, "mode": "0400"} for entry, user in zip(wanted, users, strict=True)]
+    former = [{"path": f"{CLIENTS}/{user}.json", "state": "absent"} for user in sorted(set(passwords) - set(users))]
+    return [*private, *former]
+
+
+def write(passwords: broker.Passwords, path: pathlib.Path) -> None:
+    """Write the file at once; nobody else can read it at any moment."""
+    path.parent.mkdir(mode=0o755, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump(passwords, file)
+            os.fchmod(handle, 0o400)
+            file.flush()
+            os.fsync(handle)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "users": {"type": "list", "elements": "str", "required": True},
+            "address": {"type": "str", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    users: list[str] = module.params["users"]
+    os.umask(0o022)
+    try:
+        known = json.loads(PASSWORDS.read_text()) if PASSWORDS.exists() else {}
+        passwords = broker.with_passwords(known, users)
+        if passwords != known and not module.check_mode:
+            write(passwords, PASSWORDS)
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=f"{PASSWORDS} cannot be used: {error}; move it away, and everybody gets a new password")
+    module.exit_json(
+        changed=passwords != known,
+        definitions=broker.definitions(passwords, users),
+        redis_users=broker.redis_users(passwords, users),
+        files=client_files(passwords, users, module.params["address"]),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""What CI leaves out for its time; run it before a release, or after a change of what it is about."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tests.lab.engines.running import BROKER, submit
+
+
+def test_a_rank_of_mpi_that_fails_ends_the_others_and_the_job(cluster: Any, example: Any) -> None:
+    folder = example("mpi")
+    (folder / "fails.py").write_text(
+        "import sys, time\nfrom mpi4py import MPI\n"
+        "if MPI.COMM_WORLD.Get_rank() == 3:\n    sys.exit(7)\ntime.sleep(500)\n"
+    )
+    started = time.monotonic()
+    run = submit(cluster, folder, "--", "fails.py", code=4)
+
+    assert cluster.jobs()[run]["state"] == "failed"
+    assert time.monotonic() - started < 300
+
+
+def test_an_island_of_deap_ends_where_its_seed_leads(cluster: Any, example: Any) -> None:
+    folder = example("deap")
+    one = submit(cluster, folder, "--array", "0-1", "--cpus", 1, "--", 5)
+    two = submit(cluster, folder, "--array", "0-1", "--cpus", 2, "--", 5)
+    below = f"{cluster.variables['STEAD_DIRECTORY']}/runs"
+    first, second = (cluster.user(f"cat {below}/{run}/tasks/*/work/best-*.json") for run in (one, two))
+
+    assert first == second
+    assert len(set(first.splitlines())) == 2
+
+
+def test_a_second_run_for_the_broker_changes_nothing(lab: Any, broker: Any) -> None:
+    run = lab.ansible(*BROKER)
+
+    assert (run.code, run.changed) == (0, {}), run.output

@@ -1,0 +1,66 @@
+"""clush on the head node, with the key of a person who forwards an agent."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+Say = Callable[[str], str]
+
+
+@pytest.fixture(scope="module")
+def say(lab: Any) -> Iterator[Say]:
+    """Return what a command line on the head node prints, standard error included, with an agent that has the key."""
+    shown = subprocess.run(["ssh-agent", "-s"], stdout=subprocess.PIPE, text=True, check=True, timeout=10).stdout
+    agent = {**os.environ, **dict(re.findall(r"(SSH_\w+)=([^;]+);", shown))}
+    subprocess.run(["ssh-add", "-q", str(lab.directory / "key")], env=agent, check=True, timeout=10)
+
+    def run(command: str) -> str:
+        ssh = ["ssh", "-F", str(lab.directory / "ssh_config"), "-o", "ControlPath=none", "-A"]
+        done = subprocess.run(
+            [*ssh, f"debian@{lab.control}", command],
+            env=agent,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return done.stdout
+
+    yield run
+    run("rm -f .ssh/known_hosts")
+    subprocess.run(["ssh-agent", "-k"], env=agent, stdout=subprocess.DEVNULL, check=True, timeout=10)
+
+
+def test_groups_are_those_of_the_inventory(lab: Any, say: Say) -> None:
+    assert sorted(say("nodeset -e @workers").split()) == sorted(lab.workers)
+    assert sorted(say("nodeset -e @all").split()) == sorted(lab.names)
+
+
+def test_states_are_those_of_slurm(lab: Any, say: Say) -> None:
+    lab.user(f"sbatch --output=/dev/null --nodelist={lab.workers[0]} --wrap='sleep 60'")
+    try:
+        assert sorted(say("sleep 6; nodeset -e @state:idle").split()) == sorted(lab.workers[1:])
+        assert say("nodeset -e @user:alice").split() == [lab.workers[0]]
+    finally:
+        lab.user("scancel --user=alice")
+        lab.wait_until_idle(120)
+
+
+def test_a_person_with_an_agent_becomes_root_on_all_workers(lab: Any, say: Say) -> None:
+    said = say("clush -g workers -q 'echo $(sudo whoami) on $(hostname)'")
+
+    assert {line for line in said.splitlines() if " on " in line} == {f"{name}: root on {name}" for name in lab.workers}
+
+
+def test_without_an_agent_no_node_lets_anybody_in(lab: Any, say: Say) -> None:
+    said = say("SSH_AUTH_SOCK= clush -g workers -q whoami")
+
+    assert said.count("Permission denied") == len(lab.workers)

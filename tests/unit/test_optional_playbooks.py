@@ -1,0 +1,71 @@
+"""Playbooks for what not every cluster has: without it no machine has a task of them, not even one that is skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Its Python ends at once, so that whoever has a task fails, and nothing is touched.
+INVENTORY = """
+all:
+  hosts: {node1: {os_address: 192.0.2.1}, node2: {os_address: 192.0.2.2}}
+  vars: {ansible_connection: local, ansible_become: false, ansible_python_interpreter: /bin/false}
+control: {hosts: {node2: }}
+nfs_server: {hosts: {node2: }}
+workers: {hosts: {node1: }}
+"""
+JULIA = {"version": "1.10.5", "architecture": "x86_64", "sha256": "0" * 64}
+
+Play = Callable[..., str]
+
+
+@pytest.fixture
+def play(tmp_path: pathlib.Path) -> Play:
+    """Return what playbooks print with these variables."""
+
+    def run(*playbooks: str, **variables: object) -> str:
+        (tmp_path / "hosts.yml").write_text(INVENTORY)
+        command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(tmp_path / "hosts.yml")]
+        return subprocess.run(
+            [*command, *(f"playbooks/{name}" for name in playbooks), "--extra-vars", json.dumps(variables)],
+            cwd=ROOT,
+            env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "ansible"), "ANSIBLE_NOCOLOR": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+        ).stdout
+
+    return run
+
+
+CASES = {
+    "configure-broker.yml": ({"celery_broker_users": ["alice"]}, "celery_broker"),
+    "install-julia.yml": ({"julia_archives": [JULIA]}, "julia"),
+}
+
+
+def test_they_have_no_task_for_who_does_not_want_them(play: Play) -> None:
+    said = play(*CASES)
+
+    assert "PLAY RECAP" in said
+    assert "TASK" not in said
+    assert not re.search(r"ok=|ERROR|WARNING", said), said
+
+
+@pytest.mark.parametrize("playbook", CASES)
+def test_it_has_tasks_for_who_wants_it(play: Play, playbook: str) -> None:
+    variables, role = CASES[playbook]
+
+    assert f"TASK [{role} : " in play(playbook, **variables)
