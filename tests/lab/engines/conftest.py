@@ -91,8 +91,10 @@ def broker(lab: Any, building: object) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def home(lab: Any, broker: Any, environment: str) -> Iterator[str]:
+def home(lab: Any, broker: Any, request: pytest.FixtureRequest) -> Iterator[str]:
     """alice's copy of examples/celery, where its environment is a link: its directory on the share."""
+    # Not a parameter: what lives for the session is made first, and the broker would wait for it.
+    environment = request.getfixturevalue("environment")
     place = "/share/home/alice/celery"
     lab.user(f"rm -rf {place}")
     send(lab, EXAMPLES / "celery", place)
