@@ -99,7 +99,7 @@ import sys
 from rich.console import Console
 from slurmstead import cli, testing
 
-testing.local_checks = lambda modules, fast: {{"slow": ["sh", "-c", "touch {project.path}/began; sleep 60; true"]}}
+testing.local_checks = lambda modules, fast: {{"slow": ["sh", "-c", "touch {project.path}/began; sleep 600; true"]}}
 sys.exit(cli.main(["test", "--fast"]))
 """
     with subprocess.Popen(
@@ -108,11 +108,11 @@ sys.exit(cli.main(["test", "--fast"]))
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not (project.path / "began").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         below = processes.descendants(process.pid)
         assert len(below) == 2
         process.terminate()
-        assert process.wait(timeout=20) == 128 + signal.SIGTERM
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
         assert processes.alive(below) == []
