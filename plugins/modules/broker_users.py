@@ -37,12 +37,11 @@ files: {description: 'What config_files puts in place on each node.', type: list
 import json
 import os
 import pathlib
-import tempfile
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import broker
+from ansible.module_utils.slurmstead import broker, private_file
 
 PASSWORDS = pathlib.Path("/etc/slurmstead/celery_broker.json")
 CLIENTS = "/etc/slurmstead/celery"
@@ -62,17 +61,7 @@ def client_files(passwords: broker.Passwords, users: list[str], address: str) ->
 def write(passwords: broker.Passwords, path: pathlib.Path) -> None:
     """Write the file at once; nobody else can read it at any moment."""
     path.parent.mkdir(mode=0o755, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as file:
-            json.dump(passwords, file)
-            os.fchmod(handle, 0o400)
-            file.flush()
-            os.fsync(handle)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    private_file.write(path, json.dumps(passwords).encode())
 
 
 def main() -> None:

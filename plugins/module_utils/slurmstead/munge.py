@@ -6,12 +6,12 @@ from __future__ import annotations
 import os
 import pathlib
 import pwd
-import tempfile
 import time
+
+from ansible.module_utils.slurmstead import private_file
 
 KEY = pathlib.Path("/etc/munge/munge.key")
 USER = "munge"
-MODE = 0o400
 
 SLACK = 0.05
 """Seconds by which a process can seem older than it is: proc(5) counts hundredths."""
@@ -32,24 +32,13 @@ def is_right(content: bytes, path: pathlib.Path = KEY, user: str = USER) -> bool
         return False
     status, account = path.stat(), pwd.getpwnam(user)
     owned = (status.st_uid, status.st_gid) == (account.pw_uid, account.pw_gid)
-    return owned and status.st_mode & 0o7777 == MODE and path.read_bytes() == content
+    return owned and status.st_mode & 0o7777 == private_file.MODE and path.read_bytes() == content
 
 
 def write(content: bytes, path: pathlib.Path = KEY, user: str = USER) -> None:
     """Put a key in its place at once; nobody but its owner can read it at any moment."""
     account = pwd.getpwnam(user)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            os.fchown(handle, account.pw_uid, account.pw_gid)
-            os.fchmod(handle, MODE)
-            file.flush()
-            os.fsync(handle)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    private_file.write(path, content, account.pw_uid, account.pw_gid)
 
 
 def started(pid: int) -> float | None:
