@@ -38,21 +38,29 @@ def read(directory: pathlib.Path) -> dict[str, bytes]:
 
 
 def _plain(directory: pathlib.Path) -> list[pathlib.Path]:
-    """Return the paths of the files, each by the name that it has when nothing is being replaced."""
-    names = {path.name for path in directory.iterdir() if path.is_file() and not path.is_symlink()}
-    whole = {name.removesuffix(".old") for name in names if not name.endswith(".new")}
-    return [directory / name for name in sorted(whole)]
+    """Return the paths of the files, each by the name that it has when nothing is being replaced.
+
+    A listing can miss each of the names of a file that is replaced meanwhile; that of the jobs is never left out.
+    """
+    names = {path.name for path in directory.iterdir() if not path.is_symlink() and not path.is_dir()}
+    whole = {name.removesuffix(".old").removesuffix(".new") for name in names}
+    return [directory / name for name in sorted({JOBS, *whole})]
 
 
 def _content(path: pathlib.Path) -> bytes | None:
-    """Return a file that slurmctld may be replacing; where it was lost in that, the one before, as slurmctld does."""
-    for _ in range(TRIES):
+    """Return a file that slurmctld may be replacing; jobs that were lost in that are those before, as slurmctld does.
+
+    None where there is no such file, or only one that slurmctld has not finished.
+    """
+    names = [path] * TRIES
+    if path.name == JOBS:
+        names += [path.with_name(f"{JOBS}.old"), path]
+    for name in names:
         try:
-            return path.read_bytes()
+            return name.read_bytes()
         except FileNotFoundError:
             time.sleep(PAUSE)
-    old = path.with_name(f"{path.name}.old")
-    return old.read_bytes() if path.name == JOBS and old.exists() else None
+    return None
 
 
 def _scripts(directory: pathlib.Path) -> dict[str, bytes]:
