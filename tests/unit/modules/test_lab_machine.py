@@ -207,3 +207,36 @@ def test_a_machine_that_does_not_answer_is_given_up_with_its_console(
         lab_machine.wait_for_login(home, "node1", timeout=1)
 
     assert str(said.value).startswith("node1 cannot be logged in to after 1 s; the end of its console:\nKernel panic")
+
+
+@pytest.mark.parametrize(
+    ("text", "age", "still"),
+    [
+        ("[0.0] Linux version 6.1\n[5.4] Loading", 100, True),
+        ("", 100, True),
+        ("[0.0] Linux version 6.1\n[5.4] Loading", 80, False),
+        ("[0.0] Linux version 6.1\n[9.1] Run /init as init process\nlogin:", 100, False),
+        ("[9.1] Run /init as init process\nlogin:\n[0.0] Linux version 6.1\n[5.4] Loading", 100, True),
+    ],
+    ids=["in the kernel", "before it", "slow", "in a program", "after a reset"],
+)
+def test_a_kernel_that_stands_still_is_told_from_a_slow_one(
+    lab_machine: types.ModuleType, home: pathlib.Path, text: str, age: int, still: bool
+) -> None:
+    (home / "console.log").write_text(text)
+    printed = time.time() - age
+    os.utime(home / "console.log", (printed, printed))
+
+    assert lab_machine.stands_still(home) is still
+
+
+def test_a_machine_that_stands_still_is_not_waited_for(
+    lab_machine: types.ModuleType, home: pathlib.Path, sleeper: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    (home / "pid").write_text(str(sleeper("-pidfile", str(home / "pid")).pid))
+    os.utime(home / "console.log", (0, 0))
+
+    with pytest.raises(lab_machine.StandsStillError) as said:
+        lab_machine.wait_for_login(home, "node1", timeout=60)
+
+    assert str(said.value).startswith("node1 stands still; the end of its console:\nKernel panic")
