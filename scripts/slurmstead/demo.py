@@ -89,15 +89,15 @@ class Demo:
         return f"installed {', '.join(installed)}" if installed else "nothing was missing"
 
     def _machines(self, console: Console, peak: Peak) -> str:
-        return self._play(console, peak, "create-lab.yml")
+        return self._play(console, peak, "create-lab.yml", plain=True)
 
     def _cluster(self, console: Console, peak: Peak) -> str:
-        return self._play(console, peak, "site.yml")
+        return self._play(console, peak, "site.yml", plain=self.plain)
 
-    def _play(self, console: Console, peak: Peak, name: str) -> str:
+    def _play(self, console: Console, peak: Peak, name: str, *, plain: bool) -> str:
         path = SITE if name == SITE.name else PLAYBOOKS / name
         with _Watched(console, name, peak, self.name) as progress:
-            result = playbook.run(path, LAB_INVENTORY, extra_vars=self.extra_vars, plain=self.plain, observer=progress)
+            result = playbook.run(path, LAB_INVENTORY, extra_vars=self.extra_vars, plain=plain, observer=progress)
         if result.error:
             raise result.error
         tasks = max((summary.ran for summary in result.hosts.values()), default=0)

@@ -49,7 +49,7 @@ def test_the_steps_go_from_packages_to_a_job_and_say_how_long_each_took(stage):
     console, notes = stage
     demo.Demo("default", {"lab_release": "trixie"}, plain=False).run(console)
     assert notes == [
-        ("create-lab.yml", LAB_INVENTORY, {"lab_release": "trixie"}, False),
+        ("create-lab.yml", LAB_INVENTORY, {"lab_release": "trixie"}, True),
         ("site.yml", LAB_INVENTORY, {"lab_release": "trixie"}, False),
         ("default", "node3", "alice", "sinfo"),
         ("default", "node3", "alice", "srun --nodes=3 hostname"),
