@@ -69,6 +69,9 @@ from ansible.module_utils.slurmstead import lab, lab_board
 PROBE_SECONDS = 10
 CONSOLE_LINES = 25
 STILL_SECONDS = 90
+FIRST_PROCESS = "Run /init"
+"""What a kernel prints when it has come up (run_init_process in init/main.c)."""
+
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[A-Z]|[\x00-\x08\x0b-\x1f]")
 """Colours and movements of the cursor, and what else a terminal does not print."""
 
@@ -152,7 +155,7 @@ def kvm_boots(
     try:
         while process.poll() is None and time.monotonic() < deadline:
             seen += process.stdout.read() or b""
-            if b"Run /init" in seen:
+            if FIRST_PROCESS.encode() in seen:
                 return True
             time.sleep(0.1)
         return False
@@ -247,28 +250,32 @@ def stands_still(home: pathlib.Path) -> bool:
     console = home / "console.log"
     try:
         silent = time.time() - console.stat().st_mtime
-        text = console.read_text(errors="replace")
+        return (
+            silent > STILL_SECONDS
+            and FIRST_PROCESS not in console.read_text(errors="replace").rpartition("Linux version")[2]
+        )
     except FileNotFoundError:
         return False
-    return silent > STILL_SECONDS and "Run /init" not in text.rpartition("Linux version")[2]
 
 
 def wait_for_login(home: pathlib.Path, name: str, timeout: float) -> None:
     """Return when a command can be run on a machine over ssh."""
     command = ["ssh", "-F", str(home / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", name, "true"]
     deadline = time.monotonic() + timeout
+
+    def words(trouble: str) -> str:
+        return f"{name} {trouble}; the end of its console:\n{console_tail(home)}"
+
     while time.monotonic() < deadline:
         with contextlib.suppress(subprocess.TimeoutExpired):
             if subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20).returncode == 0:
                 return
         if process_of(home / "pid") is None:
-            raise MachineError(f"{name} ended while it booted; the end of its console:\n{console_tail(home)}")
+            raise MachineError(words("ended while it booted"))
         if stands_still(home):
-            raise StandsStillError(f"{name} stands still; the end of its console:\n{console_tail(home)}")
+            raise StandsStillError(words("stands still"))
         time.sleep(1)
-    raise MachineError(
-        f"{name} cannot be logged in to after {timeout:.0f} s; the end of its console:\n{console_tail(home)}"
-    )
+    raise MachineError(words(f"cannot be logged in to after {timeout:.0f} s"))
 
 
 def switch_on(home: pathlib.Path, machine: lab.Machine, chosen: str) -> None:
