@@ -48,6 +48,7 @@ changed_paths: {description: Paths that were or would be changed., type: list, e
 
 import base64
 import difflib
+import errno
 import grp
 import os
 import pathlib
@@ -72,6 +73,27 @@ def kind(status: os.stat_result) -> str:
 def text(content: bytes | None) -> str:
     """Return content as it is shown in a diff."""
     return "" if content is None else content.decode(errors="replace")
+
+
+def mount_point(path: pathlib.Path) -> pathlib.Path:
+    """Return where the file system of a path is mounted.
+
+    >>> str(mount_point(pathlib.Path("/proc/self/no-such-file")))
+    '/proc'
+    """
+    return next(place for place in (path, *path.parents) if place.is_mount())
+
+
+def in_words(error: OSError | ValueError) -> str:
+    """Return what stopped a write, with the disk if that is full.
+
+    >>> in_words(OSError(errno.ENOSPC, "No space left on device", "/proc/x"))
+    'No space left on device for /proc/x: the disk /proc is full; make room there'
+    """
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename:
+        path = pathlib.Path(error.filename)
+        return f"{error.strerror} for {path}: the disk {mount_point(path)} is full; make room there"
+    return str(error)
 
 
 class Entry:
@@ -160,11 +182,15 @@ class Entry:
         assert self.content is not None
         handle, name = tempfile.mkstemp(dir=directory, prefix=f".{self.path.name}.")
         module.add_cleanup_file(name)
-        with os.fdopen(handle, "wb") as file:
-            file.write(self.content)
-            file.flush()
-            # Else a machine that loses power now can come back with the new name and no content (rename(2), ext4(5)).
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(self.content)
+                file.flush()
+                # Else a machine that loses power now can come back with the new name and no content (ext4(5)).
+                os.fsync(file.fileno())
+        except OSError as error:
+            # Unlike open(2), write(2) is given no name.
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
         return pathlib.Path(name)
 
     def validator_exists(self) -> bool:
@@ -253,7 +279,7 @@ def main() -> None:
             for entry in touched:
                 entry.put(staged.get(id(entry)), module)
     except (OSError, ValueError) as error:
-        module.fail_json(msg=f"cannot put the files in place: {error}")
+        module.fail_json(msg=f"cannot put the files in place: {in_words(error)}")
     module.exit_json(**result)
 
 

@@ -1,16 +1,18 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Withdraw the drain of a node that Slurm drained before its slurmd knew of new GRES."""
+"""Withdraw the drain of a node that Slurm drained for what its slurmd has put right since."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_outdated_drain
-short_description: Withdraw a drain for GRES that slurmd did not know of
+short_description: Withdraw a drain of Slurm's own that slurmd has put right
 description:
   - When a node is declared to have GRES, slurmctld of Slurm 22.05 drains it before its slurmd can have read so, and
-    leaves it drained.
-  - Resumes the node if slurmd was started since. What it really lacks Slurm finds again, and drains it anew.
+    leaves it drained. After it was killed, slurmctld gives numbers of jobs again, and drains a node that still has a
+    job of the same number (C(Duplicate jobid)).
+  - Resumes the node if slurmd was started since, and no job is found on it that slurmctld does not have there. What is
+    still wrong Slurm finds again, and drains the node anew.
   - Drains of people and of health checks stay.
 attributes:
   check_mode: {support: full}
@@ -20,7 +22,9 @@ options:
   timeout:
     type: int
     default: 60
-    description: Seconds in which slurmd, which was just started, registers with slurmctld.
+    description: >-
+      Seconds in which slurmd, which was just started, registers with slurmctld, and slurmctld ends the jobs that it
+      does not know.
 author: [Slurmstead]
 """
 
@@ -39,7 +43,7 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm
-from ansible.module_utils.slurmstead.slurm_workers import CURRENT, OUTDATED, drained_for_gres
+from ansible.module_utils.slurmstead.slurm_workers import OUTDATED, drained_by_slurm, strays
 
 
 def main() -> None:
@@ -50,9 +54,17 @@ def main() -> None:
     )
     slurm, until = Slurm(), time.monotonic() + module.params["timeout"]
     node = module.params["node"]
-    while (drained := drained_for_gres(shown := slurm.nodes().get(node, {}))) == CURRENT and time.monotonic() < until:
+    while drained := drained_by_slurm(shown := slurm.nodes().get(node, {})):
+        # In this order: a job that starts in between is known.
+        unknown = strays(slurm.present(), slurm.state(), node)
+        if drained == OUTDATED and not unknown:
+            break
+        if time.monotonic() > until:
+            if unknown:
+                module.warn(f"{node} stays drained: slurmctld does not know the jobs {', '.join(unknown)} that it has")
+            module.exit_json(changed=False)
         time.sleep(1)
-    if drained != OUTDATED:
+    else:
         module.exit_json(changed=False)
     if not module.check_mode:
         slurm.update(node, "RESUME")

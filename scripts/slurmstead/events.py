@@ -11,6 +11,17 @@ SECRET = "(its result is hidden because the task handles a secret)"
 OUTPUT_LINES = 15
 """How many lines of a failed command's output are worth reading."""
 
+LOST = re.compile(
+    "the respondent Context has disconnected|Mitogen was disconnected from the remote environment|"
+    "Channel was disconnected while connection attempt was in progress|Channel closed by remote end|"
+    r"no route to \S+, my ID is|EOF on stream; last \d+ lines received:\s*$"
+)
+"""How a task ends under the accelerator whose machine goes away meanwhile: Ansible takes it for one that failed.
+
+The words are those of mitogen 0.3 (core.py, parent.py) and ansible_mitogen (connection.py, services.py). A stream that
+said something before its end is a `sudo` that refused.
+"""
+
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 
 
@@ -67,13 +78,17 @@ class HostStarted:
 
 @dataclasses.dataclass(frozen=True)
 class HostEnded:
-    """A task ended on a host; `message` explains a failure, `result` is what the module returned (a secret: empty)."""
+    """A task ended on a host; `message` explains a failure, `result` is what the module returned (a secret: empty).
+
+    `lost` is said of a host that went away meanwhile, which Ansible counts as a failure.
+    """
 
     task: Task
     host: str
     status: Status
     message: str = ""
     result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    lost: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,7 +160,10 @@ def _task(data: Mapping[str, Any]) -> Task:
 
 def _ended(data: Mapping[str, Any], kind: str) -> HostEnded:
     result = data.get("res") or {}
-    if kind == "runner_on_failed":
+    lost = kind == "runner_on_failed" and not data.get("ignore_errors") and bool(LOST.search(str(result.get("msg"))))
+    if lost:
+        status = Status.UNREACHABLE
+    elif kind == "runner_on_failed":
         status = Status.IGNORED if data.get("ignore_errors") else Status.FAILED
     elif kind == "runner_on_unreachable":
         status = Status.UNREACHABLE
@@ -160,6 +178,7 @@ def _ended(data: Mapping[str, Any], kind: str) -> HostEnded:
         status=status,
         message=explain(result) if failed else "",
         result={} if "censored" in result else result,
+        lost=lost,
     )
 
 

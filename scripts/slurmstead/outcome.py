@@ -10,12 +10,16 @@ from slurmstead.errors import ExitCode, InventoryError, SteadError, TaskError, U
 
 @dataclasses.dataclass
 class HostSummary:
-    """What a run did on a host; `changed` are the names of the tasks that changed something, in their order."""
+    """What a run did on a host; `changed` are the names of the tasks that changed something, in their order.
+
+    `lost` is a host that went away while a task ran, `unreachable` also one that was not there.
+    """
 
     ran: int = 0
     changed: list[str] = dataclasses.field(default_factory=list)
     failed: int = 0
     unreachable: bool = False
+    lost: bool = False
 
 
 @dataclasses.dataclass
@@ -41,7 +45,9 @@ class Result:
                 self.began = True
                 for host in {*ok, *failed, *unreachable}:
                     summary = self.hosts.setdefault(host, HostSummary())
-                    summary.failed, summary.unreachable = failed.get(host, 0), host in unreachable
+                    lost = sum(end.lost for end in self.ended if end.host == host)
+                    summary.failed = max(0, failed.get(host, 0) - lost)
+                    summary.unreachable, summary.lost = host in unreachable or lost > 0, lost > 0
                     summary.ran = ok.get(host, 0) + summary.failed
             case events.Said(text=text) if text.strip():
                 self.words.append(text.strip())
@@ -68,7 +74,9 @@ class Result:
             return TaskError(f"{self.playbook} failed on {_names(failed)}")
         if unreachable:
             hint = "Is the machine on, and does `ssh` reach it? The same command carries on when it is back."
-            return UnreachableError(f"{_names(unreachable)} could not be reached; the other hosts were completed", hint)
+            # A loss among the first checks ends the run for all.
+            others = "" if any(self.hosts[host].lost for host in unreachable) else "; the other hosts were completed"
+            return UnreachableError(f"{_names(unreachable)} could not be reached{others}", hint)
         if self.returned:
             return TaskError(
                 f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])

@@ -352,22 +352,40 @@ def test_slurmd_is_named_until_slurm_has_taken_its_node_back(running: Cluster) -
     assert run(running, text).restart_slurmd == []
 
 
+def test_slurmd_is_named_where_slurm_gave_a_number_twice_until_the_node_is_taken_back(running: Cluster) -> None:
+    running.slurmd_started = time_of_slurm(-60)
+    running.drained = {"n2"}
+    running.reason = {
+        "Reason": "Duplicate jobid",
+        "ReasonSetByUser": "slurm",
+        "ReasonChangedAt": time_of_slurm(-5),
+    }
+
+    assert run(running).restart_slurmd == ["n2"]
+    running.slurmd_started = time_of_slurm(0)
+    assert run(running).restart_slurmd == ["n2"], "it is still drained"
+    running.drained.clear()
+    assert run(running).restart_slurmd == []
+
+
 @pytest.mark.parametrize(
     ("state", "reason", "user", "expected"),
     [
         ("IDLE+DRAIN", GRES, "slurm", slurm_workers.OUTDATED),
         ("IDLE+DRAIN+INVALID_REG", GRES, "slurm", slurm_workers.OUTDATED),
+        ("MIXED+DRAIN", "Duplicate jobid", "slurm", slurm_workers.OUTDATED),
         ("IDLE", GRES, "slurm", ""),
+        ("IDLE+DRAIN", "Duplicate jobid", "root", ""),
         ("IDLE+DRAIN", GRES, "root", ""),
         ("IDLE+DRAIN", "slurmstead: share is read-only", "slurm", ""),
         ("IDLE+DRAIN", "Kill task failed", "slurm", ""),
     ],
 )
-def test_only_what_slurm_drained_for_gres_is_taken_back(state: str, reason: str, user: str, expected: str) -> None:
+def test_only_what_slurm_drained_by_slurm_is_taken_back(state: str, reason: str, user: str, expected: str) -> None:
     shown = {"State": state, "Reason": reason, "ReasonSetByUser": user, "ReasonChangedAt": "2026-11-20T09:00:00"}
 
-    assert slurm_workers.drained_for_gres({**shown, "SlurmdStartTime": "2026-11-20T09:00:12"}) == expected
-    older = slurm_workers.drained_for_gres({**shown, "SlurmdStartTime": "2026-11-20T08:59:59"})
+    assert slurm_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T09:00:12"}) == expected
+    older = slurm_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T08:59:59"})
     assert older == (slurm_workers.CURRENT if expected else ""), "slurmd may not have registered yet"
 
 

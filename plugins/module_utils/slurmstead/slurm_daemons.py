@@ -152,6 +152,11 @@ class Slurm:
         code, out, _ = run(*slurm_jobs.SQUEUE)
         return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
 
+    def present(self) -> list[str]:
+        """Return the numbers of the jobs of which this node has processes."""
+        _, out, _ = run("scontrol", "listpids")
+        return read_listpids(out)
+
     def owners(self) -> dict[str, int]:
         """Return the numeric ids of those who have jobs, by name."""
         _, out, _ = run("squeue", "--all", "--noheader", "--format=%u|%U")
@@ -199,6 +204,16 @@ class Slurm:
     def cancel(self, jobs: Iterable[str]) -> None:
         """Cancel jobs by their numbers."""
         run("scancel", *jobs)
+
+
+def read_listpids(text: str) -> list[str]:
+    """Return the numbers of the jobs that `scontrol listpids` prints; for none it has an error.
+
+    >>> read_listpids("PID      JOBID    STEPID   LOCALID GLOBALID\\n812      7        batch    0       0      \\n")
+    ['7']
+    """
+    rows = (line.split() for line in text.splitlines())
+    return sorted({row[1] for row in rows if len(row) > 2 and row[1].isdigit()}, key=int)
 
 
 def read_settings(text: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.hostlist import compress
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags, seconds
+from ansible.module_utils.slurmstead.slurm_jobs import State
 
 RESTARTS = "slurmd-restarts"
 DRAINED = "drained"
@@ -16,6 +17,14 @@ DRAINED = "drained"
 
 REASON = "waits for a change of the configuration (slurm_when_idle)"
 """Not one of the health check's, which would resume the node."""
+
+GRES, DUPLICATE = "gres/", "Duplicate jobid"
+"""How reasons begin with which Slurm itself drains a node for good, and which a new start of slurmd settles.
+
+slurmctld of 22.05 drains a node that is declared to have GRES before its slurmd can have read so; 24.11 does not. After
+a kill, slurmctld gives numbers of the last seconds again (SAVE_MAX_WAIT in src/slurmctld/state_save.c), and drains a
+node that still has a job of the same number (src/slurmctld/agent.c).
+"""
 
 OUTDATED, CURRENT = "outdated", "current"
 """A drain from before the start of slurmd, and one that slurmd may still deserve."""
@@ -54,7 +63,13 @@ class Workers:
             self.store.note(RESTARTS, {**self.store.recall(RESTARTS), **new})
 
     def outstanding(self) -> list[str]:
-        """Return the nodes whose slurmd is older than the last change that it reads at its start only."""
+        """Return the nodes whose slurmd is older than what it learns at its start only: a change, or a job's end."""
+        noted = self.store.recall(RESTARTS)
+        shown = self.slurm.nodes()
+        doubted = (name for name in shown if drained_by_slurm(shown[name]) and _is_duplicate(shown[name]))
+        new = {name: seconds(shown[name]["ReasonChangedAt"]) for name in doubted if name not in noted}
+        if new:
+            self.store.note(RESTARTS, {**noted, **new})
         left = self.waiting()
         if left != self.store.recall(RESTARTS):
             self.store.note(RESTARTS, left)
@@ -68,23 +83,34 @@ class Workers:
             name: since
             for name, since in noted.items()
             if name in shown
-            and (seconds(shown[name].get("SlurmdStartTime", "")) <= since or drained_for_gres(shown[name]) == OUTDATED)
+            and (seconds(shown[name].get("SlurmdStartTime", "")) <= since or drained_by_slurm(shown[name]) == OUTDATED)
         }
 
 
-def drained_for_gres(shown: Mapping[str, str]) -> str:
-    """Return whether Slurm drained a node for want of GRES, and if so whether its slurmd was started since.
-
-    Up to which version a slurmd that has not read of new GRES has its node drained, and for good, is not documented:
-    22.05 does it, 24.11 does not.
+def drained_by_slurm(shown: Mapping[str, str]) -> str:
+    """Return whether Slurm drained a node for what slurmd tells at its start, and if so whether it was started since.
 
     >>> drained = {"State": "IDLE+DRAIN", "Reason": "gres/core count reported lower than configured (0 < 4)"}
     >>> signed = {**drained, "ReasonSetByUser": "slurm", "ReasonChangedAt": "2026-11-20T09:00:00"}
-    >>> drained_for_gres({**signed, "SlurmdStartTime": "2026-11-20T09:00:12"}) == OUTDATED
+    >>> drained_by_slurm({**signed, "SlurmdStartTime": "2026-11-20T09:00:12"}) == OUTDATED
     True
     """
     by_slurm = shown and "DRAIN" in flags(shown) and shown["ReasonSetByUser"] == "slurm"
-    if not by_slurm or not shown["Reason"].startswith("gres/"):
+    if not by_slurm or not shown["Reason"].startswith((GRES, DUPLICATE)):
         return ""
     started = seconds(shown.get("SlurmdStartTime", ""))
     return OUTDATED if started >= seconds(shown["ReasonChangedAt"]) else CURRENT
+
+
+def _is_duplicate(shown: Mapping[str, str]) -> bool:
+    return shown["Reason"].startswith(DUPLICATE)
+
+
+def strays(found: Iterable[str], known: State, node: str) -> list[str]:
+    """Return the numbers of jobs that were found on a node, and that slurmctld does not have there.
+
+    >>> from ansible.module_utils.slurmstead.slurm_jobs import Job
+    >>> strays(["7", "8"], State((Job("7", "RUNNING", nodes=("n1",)), Job("8", "RUNNING", nodes=("n2",)))), "n1")
+    ['8']
+    """
+    return sorted(set(found) - {job.number for job in known.on(node)}, key=int)

@@ -49,7 +49,7 @@ def said(run: Run) -> str:
 
 def converge(lab: Any) -> Run:
     """Run site.yml, which has to do all that is owed."""
-    run = lab.ansible()
+    run: Run = lab.ansible()
     assert run.code == 0, f"site.yml ended with {run.code}: {failures(run)}"
     return run
 

@@ -30,7 +30,7 @@ GONE = (
     "disconnected from the remote environment",
     "Channel was disconnected",
     "Channel closed",
-    "no route to Context",
+    ", my ID is ",
     "EOF on stream",
     "Connection timed out",
     "does not answer",

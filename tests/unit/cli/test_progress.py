@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from slurmstead import events, outcome, progress
+from slurmstead.errors import ExitCode
 from slurmstead.events import Ended, FileChanged, HostEnded, HostStarted, PlayStarted, Said, Status, Task, TaskStarted
 
 WRITE = Task("1", "slurm : configure | Write slurm.conf")
@@ -227,6 +228,17 @@ PARSED = Task("1", "slurm : Write it", "copy", pathlib.PurePath("/r/tasks/a.yml"
             raw("runner_on_unreachable", host="a", res={"msg": "m"}),
             HostEnded(PARSED, "a", Status.UNREACHABLE, "m", {"msg": "m"}),
         ),
+        (
+            raw("runner_on_failed", host="a", res={"msg": "m: the respondent Context has disconnected"}),
+            HostEnded(
+                PARSED,
+                "a",
+                Status.UNREACHABLE,
+                "m: the respondent Context has disconnected",
+                {"msg": "m: the respondent Context has disconnected"},
+                lost=True,
+            ),
+        ),
         (raw("runner_on_file_diff", stdout="\x1b[0;32m+b\x1b[0m", host="a"), FileChanged("a", "+b")),
         (raw("playbook_on_stats", ok={"a": 1}, failures={}, dark={"b": 1}), Ended({"a": 1}, {}, {"b": 1})),
         (raw("verbose", stdout="\x1b[1;35m[WARNING]: w\x1b[0m"), Said("[WARNING]: w")),
@@ -269,3 +281,37 @@ def test_a_rescued_failure_is_none():
     result.add(HostEnded(Task("1", "t", path=pathlib.PurePath("validate.yml")), "a", Status.FAILED, "m"))
     result.add(Ended({"a": 2}, {}, {}))
     assert result.error is None
+
+
+def test_a_host_that_goes_away_within_a_task_was_not_reached():
+    result = outcome.Result("site.yml", returned=2)
+    result.add(HostEnded(START, "b", Status.UNREACHABLE, "m", lost=True))
+    result.add(Ended({"a": 3, "b": 1}, {"b": 1}, {}))
+    assert result.exit_code == ExitCode.UNREACHABLE
+    assert str(result.error) == "b could not be reached"
+    assert (result.hosts["b"].failed, result.hosts["b"].ran) == (0, 1)
+
+
+def test_a_task_that_failed_before_its_host_went_away_outweighs_that():
+    result = outcome.Result("site.yml", returned=2)
+    result.add(HostEnded(START, "b", Status.UNREACHABLE, "m", lost=True))
+    result.add(Ended({"a": 3, "b": 1}, {"a": 1, "b": 1}, {}))
+    assert result.exit_code == ExitCode.TASK_FAILED
+    assert str(result.error) == "site.yml failed on a"
+
+
+@pytest.mark.parametrize(
+    ("message", "lost"),
+    [
+        ("Mitogen was disconnected from the remote environment while a call was in-progress. …", True),
+        ("Channel was disconnected while connection attempt was in progress; this may be …", True),
+        ("Task failed: Channel closed by remote end.", True),
+        ("no route to 1004, my ID is 0", True),
+        ("EOF on stream; last 100 lines received:\n", True),
+        ("EOF on stream; last 100 lines received:\nsudo: unknown user", False),
+        ("ssh: connect to host node1 port 22: No route to host", False),
+        ("the disk was disconnected", False),
+    ],
+)
+def test_the_accelerators_words_for_a_lost_host_are_known(message, lost):
+    assert bool(events.LOST.search(message)) is lost

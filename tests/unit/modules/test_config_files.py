@@ -260,6 +260,18 @@ def test_check_mode_keeps_a_secret_in_memory(me: dict[str, str], tmp_path: pathl
     assert temporary == "[]"
 
 
+def test_a_write_that_fails_is_said_of_its_file(tmp_path: pathlib.Path, me: dict[str, str]) -> None:
+    path = tmp_path / "file"
+    arguments = {"files": [{"path": str(path), "content": 1000 * "x", **me}], "_ansible_remote_tmp": str(tmp_path)}
+    command = ["prlimit", "--fsize=100", sys.executable, "-B", "-c", WATCHED, repr(arguments)]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    document = json.loads(done.stdout.strip().splitlines()[0])
+    assert document["msg"] == f"cannot put the files in place: [Errno 27] File too large: '{path}'"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_difference_is_shown_as_text(put: RunModule, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "file"
     path.write_text("one\ntwo\n")

@@ -1,0 +1,36 @@
+"""The disks of control and of a worker are full: a run names machine and disk, and the next one has room.
+
+STEAD_LAB=NAME pytest tests/lab/faults/test_full_disks.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.lab.faults.fault import Fault, survive
+
+FILLING = "/var/tmp/slurmstead-full"
+
+# Something is owed, so that it matters. The journal makes room for itself, so that filling goes on.
+FILL = f"""
+echo '# changed by hand' >> /etc/hosts && sync /etc/hosts
+fallocate -l $(($(stat -f -c '%f * %S' /) - (64 << 20))) {FILLING}
+systemd-run --quiet --collect --unit=slurmstead-full \\
+  sh -c 'while true; do cat /dev/zero >> {FILLING}.rest 2> /dev/null; sleep 0.5; done'
+until ! head -c 4096 /dev/zero > {FILLING}.last 2> /dev/null; do sleep 1; done
+"""
+EMPTY = f"systemctl stop slurmstead-full; rm -f {FILLING}*"
+
+NAMED = r"fatal: \[{0}\](?:(?!fatal: ).)*?the\s+disk\s+/\s+is\s+full"
+DRAINED = r"{0} slurmstead: disk / is full"
+
+
+def test_a_full_disk_is_named_and_what_it_kept_from_the_machine_is_done_afterwards(lab: Any) -> None:
+    worker = lab.workers[0]
+    told = {name: f"(?s){NAMED.format(name)}" for name in (lab.control, worker)}
+    faults = [
+        Fault("full disk on control", lab.control, FILL, EMPTY, told[lab.control]),
+        Fault("full disk on a worker", worker, FILL, EMPTY, f"{told[worker]}.*{DRAINED.format(worker)}"),
+    ]
+
+    assert survive(lab, faults) == {}
