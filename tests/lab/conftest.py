@@ -23,7 +23,7 @@ from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
 from slurmstead import lab as stead_lab
-from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, ROOT, SITE, lab_directory
 from slurmstead.playbook import PATIENCE, accelerator
 from tests.lab.run import Began, Run, play
 
@@ -216,6 +216,28 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
     request.config.stash[LAB] = found
     yield found
     found.close()
+
+
+@pytest.fixture(scope="session")
+def stead(lab: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a verb of scripts/stead on the lab, as a person would; what it says is in `stdout`."""
+
+    def run(verb: str, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
+        started = time.monotonic()
+        done = subprocess.run(
+            [str(ROOT / "scripts/stead"), verb, *arguments, "--inventory", str(lab.inventory)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        print(f"$ stead {verb} {' '.join(arguments)}: {done.returncode} after {time.monotonic() - started:.0f} s")
+        print(done.stdout)
+        return done
+
+    return run
 
 
 @pytest.fixture(scope="module")

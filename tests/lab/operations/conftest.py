@@ -1,37 +1,11 @@
-"""The verbs of scripts/stead, run as a person would, against the lab."""
+"""Jobs, drains and boots that operations on machines have to respect."""
 
 from __future__ import annotations
 
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
-from slurmstead.paths import ROOT
-
-
-@pytest.fixture(scope="session")
-def stead(lab: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a verb on the lab; what it says is in `stdout`."""
-
-    def run(verb: str, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
-        started = time.monotonic()
-        done = subprocess.run(
-            [str(ROOT / "scripts/stead"), verb, *arguments, "--inventory", str(lab.inventory)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-        print(f"$ stead {verb} {' '.join(arguments)}: {done.returncode} after {time.monotonic() - started:.0f} s")
-        print(done.stdout)
-        return done
-
-    return run
 
 
 @pytest.fixture

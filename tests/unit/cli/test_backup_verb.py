@@ -1,10 +1,10 @@
-"""`stead backup` and `stead restore`: from what the playbook shows to lines and an exit code."""
+"""`stead backup`, `restore` and `rotate-key`: from a command line to a playbook, and from that to an exit code."""
 
 import pathlib
 
 import pytest
 
-from slurmstead import backup
+from slurmstead import backup, cli
 from slurmstead.errors import ExitCode
 
 MESSAGE = {"path": "/b/lab.tar.gz", "bytes": 20480, "files": 12, "cluster": "lab", "slurm": "22.05.8"}
@@ -29,9 +29,20 @@ def test_no_report_is_none():
     assert backup.parse([{"msg": "Nothing was changed"}]) is None
 
 
-def test_an_archive_that_does_not_exist_is_not_looked_for_on_machines(stead, capsys, tmp_path):
-    assert stead("restore", tmp_path / "nothing.tar.gz") == ExitCode.USAGE
-    assert "there is no archive" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["nothing.tar.gz", "."], ids=["missing", "a directory"])
+def test_an_archive_that_does_not_exist_is_not_looked_for_on_machines(stead, capsys, tmp_path, name):
+    assert stead("restore", tmp_path / name) == ExitCode.USAGE
+    assert f"there is no archive {tmp_path / name}" in capsys.readouterr().err
+
+
+def test_an_archive_is_named_by_whoever_restores(stead):
+    assert stead("restore") == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("arguments", [["backup"], ["restore", __file__], ["rotate-key"]], ids=lambda words: words[0])
+def test_an_inventory_that_is_missing_is_named(project, stead, capsys, arguments):
+    assert stead(*arguments, "-i", project.path / "none.yml") == ExitCode.USAGE
+    assert f"there is no inventory {project.path / 'none.yml'}" in capsys.readouterr().err
 
 
 def test_an_archive_has_no_directory_made_for_it(stead, capsys, tmp_path):
@@ -46,3 +57,32 @@ def test_a_cluster_that_could_not_be_backed_up_is_no_success(project, stead, cap
 
     assert stead("backup", "-i", project.inventory("here"), "--plain") == ExitCode.TASK_FAILED
     assert "no key" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "force"), [([], "False"), (["--force"], "True")])
+def test_a_restore_is_told_the_archive_and_whether_jobs_are_given_up(project, stead, monkeypatch, options, force):
+    monkeypatch.setattr(cli, "PLAYBOOKS", project.path)
+    archive = project.write("a.tar.gz", "")
+    told = "{{ restore_archive }} {{ restore_force | bool }}"
+    project.playbook(
+        f"- ansible.builtin.copy: {{content: '{told}', dest: {project.path}/told, mode: '0600'}}",
+        name="restore-cluster.yml",
+    )
+    inventory = project.inventory("here")
+    # As a person gives it: relative to where they are.
+    monkeypatch.chdir(project.path)
+
+    assert stead("restore", archive.name, *options, "-i", inventory, "--plain") == ExitCode.OK
+    assert (project.path / "told").read_text() == f"{archive} {force}"
+
+
+@pytest.mark.slow
+def test_a_machine_that_gets_no_other_key_is_named_and_the_others_get_it(project, stead, capsys, monkeypatch):
+    monkeypatch.setattr(cli, "PLAYBOOKS", project.path)
+    project.playbook("- {name: Give the key, ansible.builtin.command: 'true'}", name="rotate-key.yml")
+
+    assert stead("rotate-key", "-i", project.inventory("here", "gone"), "--plain") == ExitCode.UNREACHABLE
+    said = capsys.readouterr()
+    assert "gone could not be reached; the other hosts were completed" in said.err
+    assert "Give the key" in said.out

@@ -102,3 +102,22 @@ def test_drift_says_what_would_change_and_does_not_do_it(project, stead, capsys,
     assert ("Write a file" in said.out) is (code == ExitCode.CHECK_FAILED)
     assert ("here would be changed" in said.err) is (code == ExitCode.CHECK_FAILED)
     assert file.read_text() == there
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["--limit", "elsewhere"], "elsewhere"), (["-i", "none.yml"], "there is no inventory ")],
+    ids=["unknown host", "unknown inventory"],
+)
+def test_drift_of_what_does_not_exist_is_wrong_usage(project, stead, capsys, options, said):
+    project.playbook("- ansible.builtin.debug: {msg: fine}")
+
+    assert stead("drift", "-i", project.inventory("here"), "--plain", *options) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_a_machine_that_does_not_answer_keeps_drift_from_being_none(project, stead, capsys):
+    project.playbook("- {name: Look, ansible.builtin.command: 'true', changed_when: false}")
+
+    assert stead("drift", "-i", project.inventory("here", "gone"), "--plain") == ExitCode.UNREACHABLE
+    assert "gone could not be reached" in capsys.readouterr().err
