@@ -23,6 +23,8 @@ said something before its end is a `sudo` that refused.
 """
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
+CHANGED = re.compile(r"^changed: \[", re.MULTILINE)
+"""The line of a task that changed something; the task's own may stand before it."""
 
 
 class Status(enum.Enum):
@@ -158,7 +160,13 @@ def _task(data: Mapping[str, Any]) -> Task:
     )
 
 
-def _ended(data: Mapping[str, Any], kind: str) -> HostEnded:
+def _changed(raw: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    # ansible-runner hides of a secret's task also whether it changed something; Ansible prints that.
+    return bool(CHANGED.search(_stdout(raw)) if "censored" in result else result.get("changed"))
+
+
+def _ended(raw: Mapping[str, Any], kind: str) -> HostEnded:
+    data = raw["event_data"]
     result = data.get("res") or {}
     lost = kind == "runner_on_failed" and not data.get("ignore_errors") and bool(LOST.search(str(result.get("msg"))))
     if lost:
@@ -170,7 +178,7 @@ def _ended(data: Mapping[str, Any], kind: str) -> HostEnded:
     elif kind == "runner_on_skipped":
         status = Status.SKIPPED
     else:
-        status = Status.CHANGED if result.get("changed") else Status.OK
+        status = Status.CHANGED if _changed(raw, result) else Status.OK
     failed = status in (Status.FAILED, Status.IGNORED, Status.UNREACHABLE)
     return HostEnded(
         task=_task(data),
@@ -193,7 +201,7 @@ def parse(raw: Mapping[str, Any]) -> Event | None:
         case "runner_on_start":
             return HostStarted(_task(data), str(data.get("host")))
         case "runner_on_ok" | "runner_on_failed" | "runner_on_unreachable" | "runner_on_skipped":
-            return _ended(data, kind)
+            return _ended(raw, kind)
         case "runner_on_file_diff":
             return FileChanged(str(data.get("host")), _stdout(raw))
         case "playbook_on_stats":

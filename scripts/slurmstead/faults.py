@@ -30,6 +30,7 @@ FAULTS = (
     "package removed",
     "slurm.conf edited by hand",
     "wrong MUNGE key on a worker",
+    "munged without its socket",
     "clock of a worker off by 10 minutes",
     "duplicate host name",
     "worker drained by somebody",

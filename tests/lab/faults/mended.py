@@ -39,6 +39,12 @@ DRIFT = [
         told="node1: munge : Give the node the key",
     ),
     Fault(
+        "munged without its socket",
+        "node4",
+        "rm -r /run/munge",
+        told="node4: munge : Give the node the key",
+    ),
+    Fault(
         "package removed",
         "node2",
         "DEBIAN_FRONTEND=noninteractive apt-get -y -q remove slurmd",

@@ -44,6 +44,7 @@ def test_a_secret_of_a_task_with_no_log_appears_nowhere(project, stead, capsys, 
     captured = capsys.readouterr()
     assert CANARY not in captured.out + captured.err
     assert "Handle a secret" in captured.err
+    assert ("2 changes on 1 host" in captured.out) == (outcome == "true")
     written = {project.path / "written"} if outcome == "true" else set()
     assert set(files_that_hold(CANARY, project.path)) == {project.path / "secret"} | written
 

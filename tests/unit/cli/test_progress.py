@@ -215,6 +215,14 @@ PARSED = Task("1", "slurm : Write it", "copy", pathlib.PurePath("/r/tasks/a.yml"
             raw("runner_on_ok", host="a", res={"changed": True}),
             HostEnded(PARSED, "a", Status.CHANGED, "", {"changed": True}),
         ),
+        (
+            raw("runner_on_ok", stdout="\x1b[0;32mok: [a]\x1b[0m", host="a", res={"censored": "x"}),
+            HostEnded(PARSED, "a", Status.OK),
+        ),
+        (
+            raw("runner_on_ok", stdout="\r\nTASK [t] **\r\n\x1b[0;33mchanged: [a]\x1b[0m", host="a", res={"censored": "x"}),
+            HostEnded(PARSED, "a", Status.CHANGED),
+        ),
         (raw("runner_on_skipped", host="a"), HostEnded(PARSED, "a", Status.SKIPPED)),
         (
             raw("runner_on_failed", host="a", res={"censored": "x"}),
