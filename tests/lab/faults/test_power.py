@@ -33,7 +33,8 @@ def without_power(lab: Any, strike: Strike, name: str) -> Run:
 
 def unfinished(run: Run, others: list[str]) -> list[str]:
     """Return those of the other machines that failed as well."""
-    return [name for name in others if run.recap[name]["failed"] or run.recap[name]["unreachable"]]
+    counts = {name: run.recap.get(name, {}) for name in others}
+    return [name for name in others if counts[name].get("failed") or counts[name].get("unreachable")]
 
 
 def test_workers_that_lose_power_stop_no_other_machine_and_are_completed_afterwards(
