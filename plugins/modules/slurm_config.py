@@ -13,8 +13,10 @@ description:
   - Then publishes them all at once, restarts slurmctld or has it read them anew, whichever the changes need, and proves
     that it answers with all nodes and jobs. Otherwise the last good set is back within 30 seconds.
   - A change that would hurt jobs is refused with their numbers.
-  - A run that was ended before the proof is finished by the next. One that finds nothing to do costs one question to
+  - A run that was ended before the proof is finished by the next. One that finds nothing to do costs three questions to
     slurmctld.
+  - Before Slurm 23.11, the first one after a start of slurmctld has it read its files once more, so that the workers
+    say which jobs they have. What ended just before slurmctld was killed it takes for running otherwise.
   - Check mode does all that comes before publishing.
 attributes:
   check_mode: {support: full}

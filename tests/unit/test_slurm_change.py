@@ -42,6 +42,7 @@ class Cluster:
         self.slurmd_started = "None"
         self.reason: dict[str, str] = {}
         self.release = "22.05.8"
+        self.started = 0.0
 
     # The service.
 
@@ -84,8 +85,8 @@ class Cluster:
         return {name: {**shown, **reason, "State": state[name]} for name in state}
 
     def started_at(self) -> float:
-        """Long ago."""
-        return 0.0
+        """Long ago, unless a test says when."""
+        return self.started
 
     def reconfigure(self) -> str:
         """Read anew."""
@@ -387,6 +388,25 @@ def test_only_what_slurm_drained_by_slurm_is_taken_back(state: str, reason: str,
     assert slurm_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T09:00:12"}) == expected
     older = slurm_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T08:59:59"})
     assert older == (slurm_workers.CURRENT if expected else ""), "slurmd may not have registered yet"
+
+
+def test_workers_say_once_after_a_start_of_slurmctld_which_jobs_they_have(running: Cluster) -> None:
+    running.started = time.time() - 5
+    assert not run(running).changed
+    assert running.done == [], "slurmctld would not listen yet"
+    running.started -= 60
+    assert not run(running, check=True).changed
+    assert running.done == [], "a dry run"
+    assert not run(running).changed
+    assert running.done == ["reconfigure"]
+    assert not run(running).changed
+    assert running.done == []
+    running.started += 20
+    run(running)
+    assert running.done == ["reconfigure"], "it was started again"
+    running.started, running.release = running.started + 5, "24.11.5"
+    run(running)
+    assert running.done == [], "a reconfigure would replace daemons"
 
 
 def test_files_of_before_are_the_first_good_set(cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.slurmstead import conf_model, gate, gate_verdict, slurm_check, slurm_jobs
 from ansible.module_utils.slurmstead.classify import classify
-from ansible.module_utils.slurmstead.conf_needs import Action
+from ansible.module_utils.slurmstead.conf_needs import Action, forks
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.hostlist import compress
 from ansible.module_utils.slurmstead.slurm_daemons import Service, Slurm
@@ -37,6 +37,15 @@ WAIT = 24 * 3600.0
 PAUSE = 0.2
 LOOK = 5.0
 """Seconds between two looks at a daemon that starts, and at jobs that end."""
+
+CERTAIN = 30.0
+"""Seconds after its start in which slurmctld takes no job for gone that a node does not have.
+
+They are BatchStartTimeout and the timeout of a message, 10 each (_purge_missing_jobs in src/slurmctld/job_mgr.c).
+"""
+
+COUNTED = "jobs-counted"
+"""Name of a note: of which start of slurmctld the workers have said again what they run."""
 
 STATE = "/var/spool"
 """StateSaveLocation where slurm.conf names none, in Debian's packages."""
@@ -87,6 +96,8 @@ class Run:
                 outcome = self._change(version, answers, check_mode, when_idle)
             elif answers:
                 outcome = Outcome()
+                if not check_mode:
+                    self._count_jobs(version)
             else:
                 outcome = Outcome(True, ["slurmctld does not answer: restart slurmctld"])
                 if not check_mode:
@@ -121,6 +132,20 @@ class Run:
         if not old.get("slurm.conf"):
             return State(heard=False)
         return gate.passage(old, version, State(), _state_directory(old)).queue
+
+    def _count_jobs(self, version: str) -> None:
+        """Have the workers say once after a start of slurmctld which jobs they have.
+
+        What ended in the last seconds before it was killed is not in its state, and would be on its node for half an
+        hour. It is no change: where slurmctld was right nothing becomes different.
+        """
+        if forks(version):
+            # A reconfigure would replace all daemons.
+            return
+        started = self.slurm.started_at()
+        known = self.store.recall(COUNTED).get("start", 0.0)
+        if known < started < time.time() - CERTAIN and not self.slurm.reconfigure():
+            self.store.note(COUNTED, {"start": started})
 
     def _revive(self) -> None:
         """Start slurmctld with the set that was proven."""

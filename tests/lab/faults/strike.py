@@ -87,6 +87,11 @@ def is_named(run: Run, name: str) -> bool:
     return any(re.search(rf"\b{re.escape(name)}\b", part) and any(words in part for words in GONE) for part in told)
 
 
+def is_good_or_names(run: Run, name: str) -> bool:
+    """Say whether a run needed a machine no more when it went, or tells of it."""
+    return run.code == 0 or is_named(run, name)
+
+
 def recover(lab: Any, noted: Trials, alive: Canaries, *lost_power: str) -> None:
     """See that one run makes the cluster whole, and leaves nothing of the struck run; the next changes nothing."""
     converge(lab)

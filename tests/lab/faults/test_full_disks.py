@@ -19,6 +19,8 @@ systemd-run --quiet --collect --unit=slurmstead-full \\
   sh -c 'while true; do cat /dev/zero >> {FILLING}.rest 2> /dev/null; sleep 0.5; done'
 until ! head -c 4096 /dev/zero > {FILLING}.last 2> /dev/null; do sleep 1; done
 """
+# The health check comes once a minute.
+SEEN = "until scontrol show node $(uname -n) | grep -q 'disk / is full'; do sleep 2; done"
 EMPTY = f"systemctl stop slurmstead-full; rm -f {FILLING}*"
 
 NAMED = r"fatal: \[{0}\](?:(?!fatal: ).)*?the\s+disk\s+/\s+is\s+full"
@@ -30,7 +32,7 @@ def test_a_full_disk_is_named_and_what_it_kept_from_the_machine_is_done_afterwar
     told = {name: f"(?s){NAMED.format(name)}" for name in (lab.control, worker)}
     faults = [
         Fault("full disk on control", lab.control, FILL, EMPTY, told[lab.control]),
-        Fault("full disk on a worker", worker, FILL, EMPTY, f"{told[worker]}.*{DRAINED.format(worker)}"),
+        Fault("full disk on a worker", worker, FILL + SEEN, EMPTY, f"{told[worker]}.*{DRAINED.format(worker)}"),
     ]
 
     assert survive(lab, faults) == {}

@@ -15,9 +15,8 @@ from typing import Any
 from slurmstead import lab as stead_lab
 from tests.lab.faults.canaries import canaries
 from tests.lab.faults.cluster import failures
-from tests.lab.faults.strike import Strike, choose, is_named, recover, struck
+from tests.lab.faults.strike import Strike, choose, is_good_or_names, recover, struck
 from tests.lab.faults.trials import trials
-from tests.lab.run import Run
 
 KILLED = "kill -9 of ansible at a random task of site.yml"
 CUT = "ssh cut at a random task of site.yml"
@@ -49,10 +48,6 @@ def test_ansible_that_is_killed_leaves_nothing_that_the_next_run_does_not_put_ri
         recover(lab, noted, alive)
 
 
-def _named_or_good(run: Run, strike: Strike, name: str) -> None:
-    assert run.code == 0 or is_named(run, name), f"{strike.task}: nobody named {name}: {failures(run)}"
-
-
 def test_a_cut_connection_is_outlived_or_named(lab: Any, tasks: list[str], seed: int) -> None:
     turn, name = choose(seed, tasks, lab.names)
     silence = SILENCE.format(seconds=CUT_SECONDS)
@@ -63,7 +58,7 @@ def test_a_cut_connection_is_outlived_or_named(lab: Any, tasks: list[str], seed:
         finally:
             lab.insist(name, HEARD, 300)
         noted.over()
-        _named_or_good(run, strike, name)
+        assert is_good_or_names(run, name), f"{strike.task}: nobody named {name}: {failures(run)}"
         recover(lab, noted, alive)
 
 
@@ -94,5 +89,5 @@ def test_a_frozen_worker_is_outlived_or_named(lab: Any, tasks: list[str], seed: 
             strike = Strike(turn, freeze)
             run = struck(lab, strike)
         noted.over()
-        _named_or_good(run, strike, name)
+        assert is_good_or_names(run, name), f"{strike.task}: nobody named {name}: {failures(run)}"
         recover(lab, noted, alive)
