@@ -22,7 +22,7 @@ COMMAND = "/usr/bin/python3 -IS -"
 PROGRAM = """
 import _frozen_importlib, importlib, json, sys
 
-SOURCES = {sources!r}
+SOURCES = {sources!a}
 
 
 class Sources:
@@ -43,7 +43,7 @@ class Sources:
 
 sys.meta_path.insert(0, Sources)
 called = getattr(importlib.import_module({module!r}), {function!r})
-print(json.dumps(called(**json.loads({arguments!r}))))
+print(json.dumps(called(**json.loads({arguments!a}))))
 """
 
 
