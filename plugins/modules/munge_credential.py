@@ -9,7 +9,7 @@ module: munge_credential
 short_description: Sign a MUNGE credential and read those of others
 description:
   - Reads the credentials that other nodes signed, and fails with the reason if one of them cannot be read.
-  - After such a failure, RV(refused) has all that was read.
+  - After such a failure, RV(refused) has all that were not.
   - Signs a credential as the user C(nobody), so that it is worth nothing to whoever sees it.
 attributes:
   check_mode: {support: full}
@@ -37,7 +37,7 @@ import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.credentials import munge
+from ansible.module_utils.slurmstead import credentials
 
 HINTS = {
     "Rewound": "its clock is ahead of this node's: compare `chronyc tracking` on both",
@@ -56,14 +56,10 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={"decode": {"type": "dict", "default": {}}}, supports_check_mode=True)
     try:
-        signed = munge("/usr/bin/munge --no-input", "")
+        signed = credentials.munge("/usr/bin/munge --no-input", "")
         if signed.returncode:
             module.fail_json(msg=f"this node cannot sign: {signed.stderr.strip()}; see `journalctl -u munge`")
-        refused = {}
-        for signer, credential in sorted(module.params["decode"].items()):
-            done = munge("/usr/bin/unmunge", credential)
-            if done.returncode:
-                refused[signer] = done.stderr.strip()
+        refused = credentials.refused(module.params["decode"])
     except (OSError, subprocess.TimeoutExpired) as error:
         module.fail_json(msg=f"munge does not answer: {error}; see `journalctl -u munge`")
     if refused:

@@ -1,8 +1,12 @@
 """The doctor: what is wrong with a cluster, seen from outside and from all its machines, and what to do about it."""
 
+import contextlib
 import dataclasses
 import json
 import pathlib
+import subprocess
+import tempfile
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.text import Text
@@ -65,13 +69,30 @@ class _Progress(Progress):
         super().event(event)
 
 
+@contextlib.contextmanager
+def _connections() -> Iterator[dict[str, str]]:
+    """Let ssh keep its connections for this run alone: with one from before, a machine that lets nobody in is not seen.
+
+    Yields the variables with which Ansible does.
+    """
+    with tempfile.TemporaryDirectory(prefix="stead-") as directory:
+        try:
+            yield {"ansible_control_path_dir": directory}
+        finally:
+            for socket in pathlib.Path(directory).iterdir():
+                command = ["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "machine"]
+                subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
+
+
 def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Report:
     """Examine a cluster; how far it is is shown on `console`.
 
     :raises SteadError: it could not be judged
     """
-    with _Progress(console, "examine-cluster.yml") as progress:
-        result = playbook.run(PLAYBOOKS / "examine-cluster.yml", inventory, plain=plain, observer=progress)
+    with _connections() as variables, _Progress(console, "examine-cluster.yml") as progress:
+        result = playbook.run(
+            PLAYBOOKS / "examine-cluster.yml", inventory, extra_vars=variables, plain=plain, observer=progress
+        )
     report = parse(result)
     if report is not None:
         return report

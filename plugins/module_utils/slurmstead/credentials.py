@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 SECONDS = 15
 USER: str | None = "nobody"
@@ -23,3 +26,11 @@ def is_deaf() -> bool:
         return munge("/usr/bin/munge --no-input", "").returncode != 0
     except subprocess.TimeoutExpired:
         return False
+
+
+def refused(credentials: Mapping[str, str]) -> dict[str, str]:
+    """Return what unmunge says of those credentials that it does not believe, by the name of who signed them."""
+    signers = sorted(credentials)
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        answers = list(pool.map(lambda signer: munge("/usr/bin/unmunge", credentials[signer]), signers))
+    return {signer: done.stderr.strip() for signer, done in zip(signers, answers, strict=True) if done.returncode}

@@ -1,6 +1,7 @@
 """`stead doctor` and `stead drift`: from what the playbooks report to lines, JSON and an exit code."""
 
 import json
+import pathlib
 
 import pytest
 import yaml
@@ -121,3 +122,18 @@ def test_a_machine_that_does_not_answer_keeps_drift_from_being_none(project, ste
 
     assert stead("drift", "-i", project.inventory("here", "gone"), "--plain") == ExitCode.UNREACHABLE
     assert "gone could not be reached" in capsys.readouterr().err
+
+
+def test_connections_are_those_of_the_run_alone(project, stead, monkeypatch):
+    monkeypatch.setattr(doctor, "PLAYBOOKS", project.path)
+    told = "{{ ansible_control_path_dir }}"
+    project.playbook(
+        f"- ansible.builtin.copy: {{content: '{told}', dest: {project.path}/told, mode: '0600'}}",
+        name="examine-cluster.yml",
+    )
+
+    stead("doctor", "-i", project.inventory("here"), "--plain")
+
+    sockets = pathlib.Path((project.path / "told").read_text())
+    assert sockets.parent == project.path / "tmp"
+    assert not sockets.exists()

@@ -32,17 +32,14 @@ def test_the_reason_comes_with_what_to_do(load_module: Callable[[str], types.Mod
 
 
 @pytest.fixture
-def commands(
-    load_module: Callable[[str], types.ModuleType], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> pathlib.Path:
+def commands(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
     """A directory whose `munge` and `unmunge` the module takes for the real ones, and runs as this process's user."""
-    module = load_module("munge_credential")
-    real = module.munge
+    real = credentials.munge
 
     def here(command: str, text: str) -> Any:
         return real(command.replace("/usr/bin", str(tmp_path)), text)
 
-    monkeypatch.setattr(module, "munge", here)
+    monkeypatch.setattr(credentials, "munge", here)
     # Tests need not run as root.
     monkeypatch.setattr(credentials, "USER", None)
     monkeypatch.setattr(credentials, "GROUP", None)
