@@ -43,12 +43,14 @@ class Cluster:
         self.reason: dict[str, str] = {}
         self.release = "22.05.8"
         self.started = 0.0
+        self.older_than_munged = False
 
     # The service.
 
     def restart(self) -> None:
         """Start it with what is published."""
         self.done.append("restart")
+        self.older_than_munged = False
         self._read()
 
     def _read(self) -> None:
@@ -62,6 +64,10 @@ class Cluster:
     def words(self) -> str:
         """Its journal."""
         return "slurmctld: fatal: too ill to run"
+
+    def outlived_munged(self) -> bool:
+        """As systemd says."""
+        return self.older_than_munged
 
     # The clients.
 
@@ -287,6 +293,14 @@ def test_a_dead_daemon_is_started_with_the_good_set(running: Cluster) -> None:
 
     assert run(running).plan == ["slurmctld does not answer: restart slurmctld"]
     assert running.up
+
+
+def test_a_slurmctld_that_may_ask_no_node_is_started_again_once(running: Cluster) -> None:
+    running.older_than_munged = True
+
+    assert run(running, check=True).plan == run(running).plan == ["slurmctld is older than munged: restart slurmctld"]
+    assert running.done[0] == "restart"
+    assert not run(running).changed
 
 
 def test_jobs_of_a_dead_slurmctld_count_too(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

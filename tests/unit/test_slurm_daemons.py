@@ -87,3 +87,12 @@ def test_the_start_of_slurmctld_is_in_its_configuration(monkeypatch: pytest.Monk
 def test_a_queue_that_is_not_shown_is_not_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not says(monkeypatch, "", 1).state().heard
     assert says(monkeypatch, "", 0).state().heard
+
+
+@pytest.mark.parametrize(
+    ("text", "older"), [("100\n\n200\n", True), ("200\n\n100\n", False), ("0\n\n200\n", False), ("", False)]
+)
+def test_the_younger_of_two_daemons_is_known(monkeypatch: pytest.MonkeyPatch, text: str, older: bool) -> None:
+    monkeypatch.setattr(slurm_daemons, "run", lambda *_, **__: (0, text, ""))
+
+    assert slurm_daemons.Systemd().outlived_munged() == older

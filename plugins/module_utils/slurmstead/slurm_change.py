@@ -94,14 +94,14 @@ class Run:
         try:
             if self.store.differs(self.files) or not self.store.is_proven:
                 outcome = self._change(version, answers, check_mode, when_idle)
-            elif answers:
+            elif why := self._ailment(answers):
+                outcome = Outcome(True, [f"{why}: restart slurmctld"])
+                if not check_mode:
+                    self._revive(self.slurm.state() if answers else State(heard=False))
+            else:
                 outcome = Outcome()
                 if not check_mode:
                     self._count_jobs(version)
-            else:
-                outcome = Outcome(True, ["slurmctld does not answer: restart slurmctld"])
-                if not check_mode:
-                    self._revive()
         finally:
             if not check_mode:
                 self.workers.release()
@@ -147,10 +147,16 @@ class Run:
         if known < started < time.time() - CERTAIN and not self.slurm.reconfigure():
             self.store.note(COUNTED, {"start": started})
 
-    def _revive(self) -> None:
+    def _ailment(self, answers: bool) -> str:
+        """Return why slurmctld needs a new start with the files that it has; empty if it does not."""
+        if not answers:
+            return "slurmctld does not answer"
+        return "slurmctld is older than munged" if self.service.outlived_munged() else ""
+
+    def _revive(self, before: State) -> None:
         """Start slurmctld with the set that was proven."""
         try:
-            self._restart(State(heard=False))
+            self._restart(before)
         except FailedError as error:
             said = gate_verdict.died_of(self.service.words())
             raise FailedError(f"The last good set is in force, but: {error}; slurmctld said: {said}") from None

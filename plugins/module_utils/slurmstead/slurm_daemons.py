@@ -19,6 +19,7 @@ ANSWER = 10.0
 """Seconds in which a client is answered."""
 
 UNIT = "slurmctld.service"
+MUNGED = "munge.service"
 
 STAMP = re.compile(r"^\[[^\]]*\] ", re.MULTILINE)
 """How a line of slurmctld's log begins (LogTimeFormat)."""
@@ -38,6 +39,13 @@ class Service(Protocol):
 
     def words(self) -> str:
         """Return what it has said since `restart`."""
+
+    def outlived_munged(self) -> bool:
+        """Say whether munged was started after it.
+
+        Where munged is deaf for some minutes, slurmctld (22.05.8) stops to ask the nodes, which are down then, and
+        does not begin again. It answers whoever asks it.
+        """
 
 
 def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
@@ -90,6 +98,12 @@ class Systemd:
         """Return what the journal and its log have of it since the restart."""
         _, out, _ = run("journalctl", "--quiet", "--output=cat", f"--since=@{int(self.since)}", f"--unit={UNIT}")
         return out + self.log.since_mark()
+
+    def outlived_munged(self) -> bool:
+        """Say whether munged was started after it, of two that run; in microseconds since boot."""
+        _, out, _ = run("systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "--value", UNIT, MUNGED)
+        entered = [int(line) for line in out.split()]
+        return len(entered) == 2 and 0 < entered[0] < entered[1]
 
 
 class Log:

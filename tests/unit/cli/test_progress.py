@@ -220,7 +220,12 @@ PARSED = Task("1", "slurm : Write it", "copy", pathlib.PurePath("/r/tasks/a.yml"
             HostEnded(PARSED, "a", Status.OK),
         ),
         (
-            raw("runner_on_ok", stdout="\r\nTASK [t] **\r\n\x1b[0;33mchanged: [a]\x1b[0m", host="a", res={"censored": "x"}),
+            raw(
+                "runner_on_ok",
+                stdout="\r\nTASK [t] **\r\n\x1b[0;33mchanged: [a]\x1b[0m",
+                host="a",
+                res={"censored": "x"},
+            ),
             HostEnded(PARSED, "a", Status.CHANGED),
         ),
         (raw("runner_on_skipped", host="a"), HostEnded(PARSED, "a", Status.SKIPPED)),
