@@ -12,7 +12,7 @@ from rich.console import Console
 
 from slurmstead.errors import MachineError
 
-PACKAGES_ANSIBLE = {"openssh-client": "reaches the machines"}
+PACKAGES_ANSIBLE = {"openssh-client": "reaches the machines", "rsync": "copies what is submitted"}
 """Packages, each with its purpose; their names are the same in Debian 12 and 13 and in Ubuntu 22.04 and 24.04."""
 
 PACKAGES = {

@@ -22,6 +22,8 @@ OPTIONS = (
     "--links",
     "--perms",
     "--times",
+    # To the nanosecond (rsync 3.1.3): a program that writes a file and submits it may do so twice in a second.
+    "--modify-window=-1",
     # Whatever the modes were, their owner can copy and remove the files.
     "--chmod=u+rwX",
     "--from0",
@@ -46,9 +48,11 @@ def check_rsync() -> None:
     if shutil.which("rsync") is None:
         raise MachineError("this computer has no rsync", "Install it, on Debian: apt install rsync")
     said = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=False).stdout
-    match = re.search(r"version (\d+)\.(\d+)", said)
-    if not match or (int(match[1]), int(match[2])) < (3, 1):
-        raise MachineError(f"expected rsync 3.1 or newer, seen {said.splitlines()[:1]}", "On a Mac: brew install rsync")
+    match = re.search(r"version (\d+)\.(\d+)\.(\d+)", said)
+    if not match or tuple(map(int, match.groups())) < (3, 1, 3):
+        raise MachineError(
+            f"expected rsync 3.1.3 or newer, seen {said.splitlines()[:1]}", "On a Mac: brew install rsync"
+        )
 
 
 def push(

@@ -36,6 +36,16 @@ def test_ten_thousand_small_files_are_submitted(cluster: Any) -> None:
     assert cluster.stead("logs", run) == "10000\n"
 
 
+def test_ten_thousand_small_files_are_fetched(cluster: Any) -> None:
+    write = "import pathlib\nfor number in range(10_000): pathlib.Path(str(number)).write_text(f'{number}\\n')\n"
+    folder = cluster.project("many", {"main.py": write})
+    run = cluster.run_of(cluster.stead("submit", folder, "--wait", seconds=1800))
+    cluster.stead("fetch", run, seconds=1800)
+
+    work = cluster.results(run) / "work"
+    assert {path.name: path.read_text() for path in work.iterdir()} == {str(n): f"{n}\n" for n in range(10_000)}
+
+
 @pytest.fixture
 def compressed(cluster: Any) -> str:
     """A configuration of ssh with which two GiB do not take the time of two GiB; the share must have room for them."""

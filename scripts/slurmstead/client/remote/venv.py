@@ -1,7 +1,9 @@
 """Virtual environments on the share: built once on a node of their kind, then there as a whole, or not at all.
 
 KEY is a link to the directory that holds the environment; it is made when that is complete. A builder that was killed
-leaves a directory that no link names: the next one, who has the lock, removes it.
+leaves a directory that no link names: the next one, who has the lock, removes it. A file on the share costs as much
+as ten on a disk, so neither pip nor bytecode is among what is built: pip runs from the node's own disk, and bytecode is
+written for what a program imports.
 """
 
 import contextlib
@@ -13,10 +15,11 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from slurmstead.client.remote import store
+from slurmstead.client.remote import bundled_pip, store
 
 BUILD_SECONDS = 2 * 3600
 """How long a job waits for another that builds the same environment."""
@@ -73,6 +76,7 @@ def key(wanted: Mapping[str, Any], python: Python) -> str:
 def install_command(environment: pathlib.Path, wanted: Mapping[str, Any], requirements: pathlib.Path) -> list[str]:
     """Return the command line of pip; hashes in the requirements switch its verification on by themselves."""
     command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    command.append("--no-compile")
     if wanted.get("wheels"):
         command.append(f"--find-links={wanted['wheels']}")
         if not wanted.get("index"):
@@ -125,13 +129,18 @@ def _build(
 ) -> None:
     for left in link.parent.glob(f"{link.name}.build-*"):
         shutil.rmtree(left, ignore_errors=True)
+    wheel = bundled_pip.find(python.path)
+    if wheel is None:
+        raise BuildError(f"{python.path} has no pip for virtual environments.{_advice(python)}")
     # Scripts in a virtual environment name its path, so it is built where it stays.
     target = link.with_name(f"{link.name}.build-{os.urandom(4).hex()}")
     try:
-        _run([python.path, "-m", "venv", str(target)], log, variables, _advice(python))
+        _run([python.path, "-m", "venv", "--without-pip", str(target)], log, variables, _advice(python))
         requirements = target / "requirements.txt"
         requirements.write_text(wanted["requirements"])
-        _run(install_command(target, wanted, requirements), log, variables, "")
+        with tempfile.TemporaryDirectory(prefix="stead-pip-") as pip:
+            bundled_pip.unpack(wheel, pip)
+            _run(install_command(target, wanted, requirements), log, bundled_pip.variables(variables, pip), "")
         (target / "used").touch()
         os.sync()
         temporary = target.with_suffix(".link")

@@ -1,0 +1,84 @@
+"""Files as rsync really copies them; what takes the place of ssh runs its command on this computer."""
+
+import os
+import pathlib
+from collections.abc import Iterable
+
+import pytest
+
+from slurmstead.client import transfer
+from slurmstead.client.connection import Connection
+from slurmstead.client.head import Head
+
+SSH = """#!/bin/sh
+while [ "$1" != h ]; do shift; done
+shift
+exec sh -c "$*"
+"""
+
+ODD = ["-rf", "a b", "new\nline", "quote'\"", "#hash", "*", "ü", "é\udcff\udc80", " lead", "$HOME"]
+
+
+@pytest.fixture
+def connection(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    """Return a way to a head node that is this computer."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ssh").write_text(SSH)
+    (tmp_path / "bin" / "ssh").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return Connection(Head("h"))
+
+
+def push(
+    connection: Connection, folder: pathlib.Path, target: pathlib.Path, like: Iterable[pathlib.Path] = ()
+) -> list[float]:
+    """Copy a whole folder and return what is reported."""
+    seen: list[float] = []
+    names = [os.path.relpath(os.path.join(root, name), folder) for root, _, names in os.walk(folder) for name in names]
+    target.mkdir(parents=True, exist_ok=True)
+    transfer.push(connection, folder, names, str(target), map(str, like), seen.append)
+    return seen
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_ten_thousand_small_files_go_and_come_with_progress(connection: Connection, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "many").mkdir()
+    for number in range(10_000):
+        (tmp_path / "many" / str(number)).write_text(f"{number}\n")
+    seen = push(connection, tmp_path / "many", tmp_path / "cluster")
+    transfer.pull(connection, str(tmp_path / "cluster"), os.listdir(tmp_path / "many"), tmp_path / "back", seen.append)
+
+    assert contents(tmp_path / "back") == contents(tmp_path / "many")
+    assert seen[-1] == 1.0
+    assert len(set(seen)) > 2
+
+
+def test_only_what_changed_is_copied_again(connection: Connection, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "project" / "data").mkdir(parents=True)
+    for name in ("main.py", "data/a", "data/b"):
+        (tmp_path / "project" / name).write_text(name)
+    push(connection, tmp_path / "project", tmp_path / "first")
+    # As long as before, and within the same second.
+    (tmp_path / "project" / "main.py").write_text("changed")
+    push(connection, tmp_path / "project", tmp_path / "second", [tmp_path / "first"])
+
+    copied = {path.name for path in (tmp_path / "second").rglob("*") if path.is_file() and path.stat().st_nlink == 1}
+    assert copied == {"main.py"}
+    assert contents(tmp_path / "second") == contents(tmp_path / "project")
+    assert (tmp_path / "first" / "main.py").read_text() == "main.py"
+
+
+def test_names_and_links_of_any_kind_arrive_as_they_are(connection: Connection, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "odd").mkdir()
+    for name in ODD:
+        (tmp_path / "odd" / name).write_text(name, errors="surrogateescape")
+    for name, target in {"inside": "a b", "dangling": "nothing", "outside": "/etc/hostname"}.items():
+        (tmp_path / "odd" / name).symlink_to(target)
+    push(connection, tmp_path / "odd", tmp_path / "cluster")
+
+    links = {path.name: os.readlink(path) for path in (tmp_path / "cluster").iterdir() if path.is_symlink()}
+    assert links == {"inside": "a b", "dangling": "nothing", "outside": "/etc/hostname"}
+    assert contents(tmp_path / "cluster") == contents(tmp_path / "odd")
