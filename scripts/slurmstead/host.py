@@ -22,7 +22,6 @@ PACKAGES = {
     "mmdebstrap": "builds the image",
     "qemu-system-x86": "runs the machines",
     "qemu-utils": "makes their disks",
-    "rsync": "takes projects to the head node",
     "uidmap": "lets an ordinary user build the image",
     "vde2": "the switch between the machines",
 }
