@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,43 +12,7 @@ import pytest
 
 from slurmstead.errors import ExitCode
 from slurmstead.paths import PLAYBOOKS
-
-
-class Others:
-    """The workers that an operation on one of them has to leave alone, and a job on the first of them."""
-
-    def __init__(self, lab: Any, chosen: str, job: str, job_state: Callable[[str], str]) -> None:
-        self.lab, self.job, self.job_state = lab, job, job_state
-        self.names = [name for name in lab.workers if name != chosen]
-        self.before = self._seen()
-
-    def _seen(self) -> dict[str, Any]:
-        """Return what each has in /etc and /usr/local, and the processes of its daemons."""
-        pids = self.lab.pids(self.names)
-        return {n: (tree, pids[n]) for n, tree in self.lab.everywhere(self.lab.tree, self.names).items()}
-
-    def assert_untouched(self) -> None:
-        """Files, daemons and the job are as before."""
-        assert self._seen() == self.before
-        assert self.job_state(self.job) == "RUNNING"
-
-
-class KnownHosts:
-    """The file that holds the host key of a machine of the lab."""
-
-    def __init__(self, lab: Any, name: str) -> None:
-        self.path = pathlib.Path(lab.directory / name / "known_hosts")
-        self.text = self.path.read_text()
-
-    def restore(self) -> None:
-        """Know the machine by the key that it had when this began."""
-        self.path.write_text(self.text)
-
-
-@pytest.fixture
-def chosen(lab: Any) -> str:
-    """The worker that leaves and comes back."""
-    return str(lab.workers[-1])
+from tests.lab.operations.others import KnownHosts, Others, fingerprint
 
 
 @pytest.fixture
@@ -58,12 +21,6 @@ def known_hosts(lab: Any, chosen: str) -> Iterator[KnownHosts]:
     found = KnownHosts(lab, chosen)
     yield found
     found.restore()
-
-
-def fingerprint(lab: Any, name: str) -> str:
-    """Return the fingerprint of the host key that a machine was made with."""
-    command = ["ssh-keygen", "-l", "-f", str(lab.directory / name / "host_key.pub")]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[1]
 
 
 def test_a_node_with_a_job_is_not_removed(

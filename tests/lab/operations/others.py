@@ -1,0 +1,45 @@
+"""What tests of operations on one node look at: the other workers, and what this computer knows of the node."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+
+class Others:
+    """The workers that an operation on one of them has to leave alone, and a job on the first of them."""
+
+    def __init__(self, lab: Any, chosen: str, job: str, job_state: Callable[[str], str]) -> None:
+        self.lab, self.job, self.job_state = lab, job, job_state
+        self.names = [name for name in lab.workers if name != chosen]
+        self.before = self._seen()
+
+    def _seen(self) -> dict[str, Any]:
+        """Return what each has in /etc and /usr/local, and the processes of its daemons."""
+        pids = self.lab.pids(self.names)
+        return {n: (tree, pids[n]) for n, tree in self.lab.everywhere(self.lab.tree, self.names).items()}
+
+    def assert_untouched(self) -> None:
+        """Files, daemons and the job are as before."""
+        assert self._seen() == self.before
+        assert self.job_state(self.job) == "RUNNING"
+
+
+class KnownHosts:
+    """The file that holds the host key of a machine of the lab."""
+
+    def __init__(self, lab: Any, name: str) -> None:
+        self.path = pathlib.Path(lab.directory / name / "known_hosts")
+        self.text = self.path.read_text()
+
+    def restore(self) -> None:
+        """Know the machine by the key that it had when this began."""
+        self.path.write_text(self.text)
+
+
+def fingerprint(lab: Any, name: str) -> str:
+    """Return the fingerprint of the host key that a machine was made with."""
+    command = ["ssh-keygen", "-l", "-f", str(lab.directory / name / "host_key.pub")]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[1]
