@@ -61,8 +61,8 @@ class ActionModule(ActionBase):
         now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         # A worker of Ansible runs this: the process that lives as long as the run is its parent.
         run = os.getppid()
-        who = f"{getpass.getuser()}@{socket.gethostname()} (process {run}) since {now}"
-        remote = ["python3", "-c", lock.HOLDER, who]
+        me = f"{getpass.getuser()}@{socket.gethostname()} (process {run})"
+        remote = ["python3", "-c", lock.HOLDER, f"{me} since {now}"]
         if reach[:1] == ["ssh"]:
             # ssh joins words without quoting them.
             remote = [shlex.join(remote)]
@@ -79,4 +79,4 @@ class ActionModule(ActionBase):
         said = watcher.stdout.readline().strip() if heard else ""
         if said != lock.HELD:
             watcher.kill()
-        return said
+        return str(lock.answer(said, me))

@@ -3,11 +3,13 @@
 
 Arguments:
 
-state         known: ssh believes the key that the machine presents; unknown: no key of it is remembered
+state         known: ssh believes the key that the machine presents; vouched: and the key has that fingerprint, also where
+              ssh believes another one; unknown: no key of it is remembered
 fingerprint   of the key that may be remembered (`SHA256:…`), which a person read on the machine's console
 
 ssh itself says whether it believes a key, and where it looks for it (`ssh -G`), so that all its options count. Of a
-machine that presents none nothing is said here: it cannot be reached, and the next task on it says so.
+machine that presents none nothing is said here, unless somebody has to vouch for it: it cannot be reached, and the next
+task on it says so.
 """
 
 from __future__ import annotations
@@ -81,11 +83,16 @@ class ActionModule(ActionBase):
         if self._task.args["state"] == "unknown":
             forgotten = self._forget(where)
             return {"changed": forgotten, "said": f"{host}: forgot the host key of {where.name}" if forgotten else ""}
-        key = _presented(ssh) if REFUSED in _run("ssh", *_options(*ONLY_LOOK), *ssh, "true").stderr else None
+        refused = REFUSED in _run("ssh", *_options(*ONLY_LOOK), *ssh, "true").stderr
+        wanted = self._task.args.get("fingerprint")
+        vouched = self._task.args["state"] == "vouched"
+        key = _presented(ssh) if refused or vouched else None
         if key is None:
+            return {"unreachable": True, "msg": f"{host} does not answer; is it on?"} if vouched else {"changed": False}
+        if key.fingerprint != wanted:
+            raise AnsibleActionFail(_question(host, key, wanted) if refused else _doubt(host, key, wanted))
+        if not refused:
             return {"changed": False}
-        if key.fingerprint != self._task.args.get("fingerprint"):
-            raise AnsibleActionFail(_question(host, key, self._task.args.get("fingerprint")))
         self._forget(where)
         if not self._task.check_mode:
             where.files[0].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,6 +124,19 @@ def _question(host: str, key: Key, wanted: str | None) -> str:
         f"{host} presents a key that this computer does not know: {key.fingerprint} ({key.kind}){refused}; nothing was "
         "changed. Compare it with what the machine's console shows (for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen "
         "-lf $key; done), then give it with --host-key"
+    )
+
+
+def _doubt(host: str, key: Key, wanted: str | None) -> str:
+    """Return what speaks against it that a machine is another one, and how a person says that it is."""
+    if wanted:
+        return (
+            f"{host} presents the key that this computer knows of it ({key.fingerprint}), and not {wanted}; nothing was "
+            "changed. Is the old machine still on at this address?"
+        )
+    return (
+        f"{host} presents the key that this computer knows of it, as if nobody had replaced it; nothing was changed. If "
+        f"it is another machine with the disk of the old one, say so: --host-key {key.fingerprint}"
     )
 
 

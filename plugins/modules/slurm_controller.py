@@ -11,7 +11,7 @@ description:
   - Jobs that run go on without slurmctld, and report their end when it is back. Nothing starts meanwhile.
   - Workers in I(drain) take no new jobs until their health check finds nothing wrong; whom somebody else has drained
     stays as he is.
-  - Started means that it answers.
+  - Started means that it answers. One that systemd is about to start, as while the machine boots, is waited for.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -19,6 +19,7 @@ options:
   state: {type: str, required: true, choices: [started, stopped], description: What it is to be.}
   drain: {type: list, elements: str, default: [], description: Names of workers.}
   reason: {type: str, default: '', description: Why they are drained.}
+  deadline: {type: int, default: 120, description: Seconds in which it has to stop or to answer.}
 author: [Slurmstead]
 """
 
@@ -40,9 +41,6 @@ from ansible.module_utils.slurmstead.gate_verdict import died_of
 from ansible.module_utils.slurmstead.hostlist import compress
 from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm, Systemd, run
 
-SECONDS = 120.0
-"""In which it has to stop, or to answer."""
-
 PAUSE = 0.2
 
 
@@ -53,6 +51,7 @@ def main() -> None:
             "state": {"type": "str", "required": True, "choices": ["started", "stopped"]},
             "drain": {"type": "list", "elements": "str", "default": []},
             "reason": {"type": "str", "default": ""},
+            "deadline": {"type": "int", "default": 120},
         },
         supports_check_mode=True,
     )
@@ -64,7 +63,7 @@ def main() -> None:
         start(module, slurm)
     drained = drain(slurm, module.params["drain"], module.params["reason"]) if was_up or not stop else []
     if stop:
-        code, _, err = run("systemctl", "stop", UNIT, seconds=SECONDS)
+        code, _, err = run("systemctl", "stop", UNIT, seconds=module.params["deadline"])
         if code:
             module.fail_json(msg=f"slurmctld does not stop: {err.strip()}; see `journalctl -u slurmctld`")
     module.exit_json(changed=stop == was_up or bool(drained), drained=drained)
@@ -72,12 +71,17 @@ def main() -> None:
 
 def start(module: AnsibleModule, slurm: Slurm) -> None:
     """Start slurmctld and wait until it answers."""
-    service, until = Systemd(), time.monotonic() + SECONDS
-    service.restart()
+    service, until = Systemd(), time.monotonic() + module.params["deadline"]
+    if service.state() != "starting":
+        service.restart()
     while not slurm.answers():
-        if time.monotonic() > until or service.state() == "failed":
+        state = service.state()
+        if time.monotonic() > until or state == "failed":
             said = died_of(service.words())
             module.fail_json(msg=f"slurmctld does not answer; it last said: {said}; see `journalctl -u slurmctld`")
+        if state == "stopped":
+            # It was on its way down when this began.
+            service.restart()
         time.sleep(PAUSE)
 
 

@@ -11,12 +11,17 @@ description:
   - Runs on the control node. A worker that is taken out is drained with O(reason), and its jobs end. One that is
     brought back is resumed if it was drained with that reason, and answers slurmctld.
   - What somebody else drained is neither touched nor resumed.
+  - To resume them first and wait in a second step lets a person read what is waited for.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   workers: {description: Names of the workers., type: list, elements: str, required: true}
-  state: {description: Where they are to be., type: str, choices: [in, out], required: true}
+  state:
+    description: Where they are to be. C(resumed) is C(in) without waiting; it says which are not fit for jobs yet.
+    type: str
+    choices: [in, out, resumed]
+    required: true
   reason: {description: By which the drain is known again., type: str, required: true}
   jobs:
     description: >-
@@ -52,7 +57,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "workers": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "choices": ["in", "out"], "required": True},
+            "state": {"type": "str", "choices": ["in", "out", "resumed"], "required": True},
             "reason": {"type": "str", "required": True},
             "jobs": {"type": "str", "choices": ["refuse", "wait", "cancel"], "default": "refuse"},
             "deadline": {"type": "int", "default": 60},
@@ -65,6 +70,8 @@ def main() -> None:
     try:
         if given["state"] == "out":
             done = service.take_out(given["jobs"], deadline, module.check_mode)
+        elif given["state"] == "resumed":
+            done = service.resume(module.check_mode)
         else:
             done = service.bring_back(deadline, module.check_mode)
     except ServiceError as error:

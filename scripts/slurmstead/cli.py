@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead import operation_verbs
+from slurmstead import operation_verbs, power_verbs
 from slurmstead.client.verbs import register
 from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
 from slurmstead.options import Check, Inventory, Plain
@@ -219,6 +219,7 @@ def rotate_key(inventory: Inventory = CLUSTER_INVENTORY, plain: Plain = False) -
 
 
 operation_verbs.register(app, out, progress_console)
+power_verbs.register(app, out, progress_console)
 register(app, out, progress_console)
 
 

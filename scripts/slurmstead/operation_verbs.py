@@ -1,4 +1,4 @@
-"""The verbs of scripts/stead that work on machines: reboot, upgrade, add-node, remove-node."""
+"""The verbs of scripts/stead that work on machines: reboot, upgrade, add-node, remove-node, replace-node."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 
 from slurmstead.errors import UnreachableError, UsageError
+from slurmstead.job_options import CancelJobs, Deadline, WhenIdle, fate
 from slurmstead.options import Check, Inventory, Plain
 from slurmstead.paths import CLUSTER_INVENTORY
 
@@ -13,16 +14,6 @@ Node = Annotated[str, typer.Argument(help="A worker of the inventory.", metavar=
 HostKey = Annotated[
     str | None, typer.Option(help="Fingerprint of its ssh host key, read on its console.", metavar="SHA256:...")
 ]
-WhenIdle = Annotated[bool, typer.Option("--when-idle", help="Wait for the jobs; no new ones start meanwhile.")]
-CancelJobs = Annotated[bool, typer.Option("--cancel-jobs", help="Cancel the jobs that run; the queue stays.")]
-Deadline = Annotated[int, typer.Option(help="Minutes to wait for jobs; then all is as it was.", min=0)]
-
-
-def _jobs(when_idle: bool, cancel: bool) -> str:
-    """Return what becomes of jobs that run, as worker_service calls it."""
-    if when_idle and cancel:
-        raise UsageError("--when-idle and --cancel-jobs contradict each other", "Give one of them.")
-    return "wait" if when_idle else "cancel" if cancel else "refuse"
 
 
 def register(app: typer.Typer, out: Console, messages: Console) -> None:
@@ -122,7 +113,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
 
         found = operations.groups(inventory)
         operations.check_names([name], found, inventory)
-        jobs = {"removed_jobs": _jobs(when_idle, cancel_jobs), "removed_deadline": str(deadline)}
+        jobs = {"removed_jobs": fate(when_idle, cancel_jobs), "removed_deadline": str(deadline)}
         try:
             operations.run(
                 *(out, messages, "remove-node.yml", inventory),
@@ -136,3 +127,28 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             raise UnreachableError(str(error), hint) from error
         if not check:
             out.print(f"Now take {name} out of {inventory}: the next `scripts/stead up` would bring it back.")
+
+    @app.command("replace-node")
+    def replace_node(
+        name: Node,
+        host_key: HostKey = None,
+        when_idle: WhenIdle = False,
+        cancel_jobs: CancelJobs = False,
+        deadline: Deadline = 60,
+        inventory: Inventory = CLUSTER_INVENTORY,
+        check: Check = False,
+        plain: Plain = False,
+    ) -> None:
+        """Make another machine the worker of this name; the old one may be dead. No other worker is touched."""
+        from slurmstead import operations
+
+        jobs = {"replaced_jobs": fate(when_idle, cancel_jobs), "replaced_deadline": str(deadline)}
+        found = operations.groups(inventory)
+        operations.check_names([name], found, inventory)
+        operations.run(
+            *(out, messages, "replace-node.yml", inventory),
+            limit=operations.around(name, found),
+            extra_vars={"replaced_node": name, "replaced_host_key": host_key, **jobs},
+            check=check,
+            plain=plain,
+        )

@@ -134,3 +134,44 @@ def test_a_key_is_forgotten_once(machine: Machine) -> None:
 
     code, said = machine.run(state="unknown")
     assert "changed=0" in said
+
+
+def test_another_machine_is_believed_only_if_somebody_vouches_for_its_key(machine: Machine) -> None:
+    machine.presents(machine.new)
+
+    code, said = machine.run(state="vouched")
+    assert code != 0
+    assert f"does not know: {machine.fingerprint('new')}" in said
+
+    code, said = machine.run("--check", state="vouched", fingerprint=machine.fingerprint("new"))
+    assert code == 0, said
+    assert machine.known() == [machine.old]
+
+    for changed in (1, 0):
+        code, said = machine.run(state="vouched", fingerprint=machine.fingerprint("new"))
+        assert code == 0, said
+        assert f"changed={changed}" in said
+        assert machine.known() == [machine.new]
+
+
+@pytest.mark.parametrize(
+    ("vouched", "words"),
+    [("", "as if nobody had replaced it"), ("new", "Is the old machine still on at this address?")],
+)
+def test_a_machine_that_nobody_replaced_is_taken_for_no_other(machine: Machine, vouched: str, words: str) -> None:
+    code, said = machine.run(state="vouched", fingerprint=machine.fingerprint(vouched) if vouched else "")
+
+    assert code != 0
+    assert words in said
+    assert machine.fingerprint("old") in said
+    assert machine.known() == [machine.old]
+
+
+def test_a_machine_that_is_off_cannot_be_vouched_for(machine: Machine) -> None:
+    machine.presents("")
+
+    code, said = machine.run(state="vouched", fingerprint=machine.fingerprint("new"))
+
+    assert code != 0
+    assert "node4 does not answer; is it on?" in said
+    assert "unreachable=1" in said

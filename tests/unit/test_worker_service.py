@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_nodes
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
-from ansible.module_utils.slurmstead.worker_service import drained, on, unready
+from ansible.module_utils.slurmstead.worker_service import Service, ServiceError, drained, on, unready
 
 OURS = "stead shutdown"
 NODES = {
@@ -41,3 +42,65 @@ def test_only_jobs_that_are_on_the_workers_count() -> None:
     )
 
     assert on(State((here, there, waits)), ["n2", "n4"]) == (here,)
+
+
+class Cluster(Slurm):
+    """A slurmctld that does as it is told; each worker has the words of its line."""
+
+    def __init__(self, **lines: str) -> None:
+        self.lines = lines
+        self.resumed: list[str] = []
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        return read_nodes("\n".join(f"NodeName={name} {words}" for name, words in self.lines.items()))
+
+    def update(self, nodes: str, state: str, reason: str = "") -> None:
+        assert state == "RESUME"
+        self.resumed.append(nodes)
+        self.lines[nodes] = self.lines[nodes].replace("+DRAIN", "")
+
+
+def cluster() -> Cluster:
+    """Return the cluster after a shutdown: the first worker is up, the second not yet, the third somebody's."""
+    return Cluster(
+        n1=f"State=IDLE+DRAIN SlurmdStartTime=2026-11-21T14:50:33 Reason={OURS} [root@2026-11-21T14:50:33]",
+        n2="State=IDLE SlurmdStartTime=None",
+        n3="State=IDLE+DRAIN SlurmdStartTime=2026-11-21T14:50:33 Reason=fan [root@2026-11-21T14:50:33]",
+    )
+
+
+def test_workers_are_resumed_by_their_reason_and_who_is_not_fit_yet_is_named_at_once() -> None:
+    slurm = cluster()
+
+    done = Service(["n1", "n2", "n3"], OURS, slurm).resume(check_mode=False)
+
+    assert slurm.resumed == ["n1"]
+    assert done.changed
+    assert done.said == ("n1 resumed", "waits for n2 (IDLE, slurmd has not registered yet)")
+    assert not Service(["n1", "n2", "n3"], OURS, slurm).resume(check_mode=False).changed
+
+
+def test_a_dry_run_resumes_nobody() -> None:
+    slurm = cluster()
+
+    assert Service(["n1"], OURS, slurm).resume(check_mode=True).said == ("n1 would be resumed",)
+    assert slurm.resumed == []
+
+
+def test_a_worker_whose_state_is_that_of_another_day_is_not_in_service() -> None:
+    with pytest.raises(ServiceError, match=r"not in service after 0 min: n2 \(IDLE, slurmd has not registered yet\)"):
+        Service(["n1", "n2"], OURS, cluster()).bring_back(0, check_mode=False)
+
+
+def test_a_worker_that_somebody_drained_stays_drained() -> None:
+    slurm = cluster()
+
+    done = Service(["n1", "n3"], OURS, slurm).bring_back(0, check_mode=False)
+
+    assert slurm.resumed == ["n1"]
+    assert done.said == ("n1 in service", "n3 stays drained: fan")
+
+
+def test_without_slurmctld_nobody_is_resumed() -> None:
+    with pytest.raises(ServiceError, match="slurmctld does not answer"):
+        Service(["n1"], OURS, Cluster()).resume(check_mode=False)

@@ -56,6 +56,15 @@ with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as connection:
 """
 
 
+def answer(said: str, me: str) -> str:
+    """Return what the holder said first; HELD also where it named this run, one of whose playbooks took the lock before.
+
+    >>> answer("ann@laptop (process 7) since noon", "ann@laptop (process 7)")
+    'held'
+    """
+    return HELD if said.startswith(f"{me} since ") else said
+
+
 def ssh_command(variables: Mapping[str, Any], host: str) -> list[str]:
     """Return the beginning of a command that runs another one on a host, from the variables that Ansible has of it.
 

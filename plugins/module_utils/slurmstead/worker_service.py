@@ -24,6 +24,9 @@ SURE = 5.0
 ABSENT = frozenset({"DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_UP", "UNKNOWN"})
 """States of a worker that takes no jobs because it is not there."""
 
+NEVER = "None"
+"""When slurmd started, of a worker that has not registered since slurmctld did; its state is that of another day."""
+
 HEALTH = "slurmstead: "
 """How a reason of the health check begins."""
 
@@ -73,6 +76,8 @@ def unready(nodes: Nodes, names: Iterable[str]) -> list[str]:
             found.append(f"{name} (unknown to slurmctld)")
         elif unwell(shown):
             found.append(f"{name} ({shown['State']}, {shown['Reason']})")
+        elif shown.get("SlurmdStartTime") == NEVER:
+            found.append(f"{name} ({shown['State']}, slurmd has not registered yet)")
         elif flags(shown) & ABSENT:
             found.append(f"{name} ({shown['State']})")
     return found
@@ -156,14 +161,9 @@ class Service:
 
         Raises ServiceError with the workers that do not.
         """
-        nodes = self.slurm.nodes()
-        if not nodes:
-            raise ServiceError("slurmctld does not answer; see `systemctl status slurmctld`")
-        ours = drained(nodes, self.names, self.reason)
+        resumed = self._resume(check_mode)
         if check_mode:
-            return Done(bool(ours), (f"{compress(ours)} would be resumed",) if ours else ())
-        if ours:
-            self.slurm.update(compress(ours), "RESUME")
+            return resumed
         until = time.monotonic() + deadline
         while missing := unready(self.slurm.nodes(), self.names):
             if time.monotonic() > until:
@@ -176,4 +176,23 @@ class Service:
         kept = drained(nodes, self.names)
         served = [name for name in self.names if name not in kept]
         said = [f"{compress(served)} in service"] if served else []
-        return Done(bool(ours), (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))
+        return Done(resumed.changed, (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))
+
+    def resume(self, check_mode: bool) -> Done:
+        """Resume what was drained with the reason, and name the workers that are not fit for jobs yet.
+
+        Raises ServiceError.
+        """
+        resumed = self._resume(check_mode)
+        missing = unready(self.slurm.nodes(), self.names)
+        return Done(resumed.changed, (*resumed.said, *(f"waits for {name}" for name in missing)))
+
+    def _resume(self, check_mode: bool) -> Done:
+        nodes = self.slurm.nodes()
+        if not nodes:
+            raise ServiceError("slurmctld does not answer; see `systemctl status slurmctld`")
+        ours = drained(nodes, self.names, self.reason)
+        if ours and not check_mode:
+            self.slurm.update(compress(ours), "RESUME")
+        said = f"{compress(ours)} {'would be resumed' if check_mode else 'resumed'}"
+        return Done(bool(ours), (said,) if ours else ())

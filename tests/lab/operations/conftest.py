@@ -54,3 +54,9 @@ def job_state(lab: Any) -> Callable[[str], str]:
 def boot_ids(lab: Any) -> Callable[[], dict[str, str]]:
     """Return what is another one after each boot, by machine."""
     return lambda: dict(lab.everywhere(lambda name: lab.root(name, "cat /proc/sys/kernel/random/boot_id")))
+
+
+@pytest.fixture
+def chosen(lab: Any) -> str:
+    """The worker that an operation works on."""
+    return str(lab.workers[-1])

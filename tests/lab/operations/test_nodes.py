@@ -16,12 +16,6 @@ from tests.lab.operations.nodes import KnownHosts, Others, fingerprint
 
 
 @pytest.fixture
-def chosen(lab: Any) -> str:
-    """The worker that leaves and comes back."""
-    return str(lab.workers[-1])
-
-
-@pytest.fixture
 def known_hosts(lab: Any, chosen: str) -> Iterator[KnownHosts]:
     """What is known of the chosen worker; in the end it is known as before."""
     found = KnownHosts(lab, chosen)

@@ -56,6 +56,10 @@ def test_an_operation_on_a_node_concerns_those_who_have_to_know_it_and_nobody_el
         (["add-node", "node9"], "node9 is no worker"),
         (["remove-node", "node3"], "node3 is the controller"),
         (["remove-node", "node1", "--when-idle", "--cancel-jobs"], "contradict each other"),
+        (["replace-node", "node9"], "node9 is no worker"),
+        (["replace-node", "node3"], "node3 is the controller"),
+        (["replace-node", "node1", "--when-idle", "--cancel-jobs"], "contradict each other"),
+        (["shutdown", "--when-idle", "--cancel-jobs"], "contradict each other"),
     ],
 )
 def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, project, capsys, arguments, said):
@@ -63,8 +67,9 @@ def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, proje
     assert said in capsys.readouterr().err
 
 
-def test_an_inventory_that_is_missing_is_named(stead, project, capsys):
-    assert stead("reboot", "--all", "-i", project.path / "none.yml") == ExitCode.USAGE
+@pytest.mark.parametrize("arguments", [["reboot", "--all"], ["replace-node", "node1"], ["shutdown"], ["start"]])
+def test_an_inventory_that_is_missing_is_named(stead, project, capsys, arguments):
+    assert stead(*arguments, "-i", project.path / "none.yml") == ExitCode.USAGE
     assert "there is no inventory" in capsys.readouterr().err
 
 

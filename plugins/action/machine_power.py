@@ -1,0 +1,121 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""See whether a machine is on, wait until it is, or switch it off and wait until it is off.
+
+Arguments:
+
+state      seen: return whether it is on; on: it can be logged in to; off: it is switched off
+deadline   seconds that it has for that
+
+Ansible's own connection is of no use for it: that ends a machine's part in the run when it is off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import subprocess
+import time
+from typing import Any
+
+import ansible.module_utils
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+lock = importlib.import_module("ansible.module_utils.slurmstead.cluster_lock")
+machine_answer = importlib.import_module("ansible.module_utils.slurmstead.machine_answer")
+
+CONNECT_SECONDS = 30
+"""In which a machine has to answer; emulated ones are slow."""
+
+LOGIN_SECONDS = 120
+"""After which a login hangs."""
+
+PAUSE = 2.0
+
+OPTIONS = ("-o", "ControlPath=none", "-o", f"ConnectTimeout={CONNECT_SECONDS}")
+"""A connection of its own: one that is kept would hide that the machine is gone. The first of two options counts."""
+
+
+class Machine:
+    """A machine, as this computer reaches it."""
+
+    def __init__(self, name: str, variables: Any) -> None:
+        self.is_here = variables.get("ansible_connection") == "local"
+        self.reach = [] if self.is_here else ["ssh", *OPTIONS, *lock.ssh_command(variables, name)[1:]]
+
+    def run(self, *command: str) -> tuple[int, str]:
+        """Run a command on it; returns its status and errors."""
+        try:
+            done = subprocess.run(
+                [*self.reach, *command],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=LOGIN_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return 255, f"the login hangs for {LOGIN_SECONDS} s"
+        return done.returncode, done.stderr.strip()
+
+    def is_on(self) -> bool:
+        """Say whether it answers, be it only to refuse."""
+        code, said = self.run("true")
+        return not (code and machine_answer.is_silent(said))
+
+
+class ActionModule(ActionBase):
+    """Looks at, waits for or switches off the machine whose turn it is."""
+
+    _requires_connection = False
+
+    def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Return whether the machine is `on`, and in `said` what is to be known of it."""
+        del tmp
+        variables = task_vars or {}
+        name = str(variables["inventory_hostname"])
+        machine = Machine(name, variables["hostvars"][name])
+        deadline = float(self._task.args.get("deadline", 300))
+        if self._task.args["state"] == "seen":
+            on = machine.is_on()
+            return {"changed": False, "on": on, "said": "" if on else f"{name} does not answer; is it on?"}
+        if self._task.args["state"] == "on":
+            return wait_until_on(name, machine, deadline)
+        return switch_off(name, machine, deadline, self._task.check_mode)
+
+
+def wait_until_on(name: str, machine: Machine, deadline: float) -> dict[str, Any]:
+    """Wait until somebody can log in to a machine; one where nobody can is not reached."""
+    started, waited = time.monotonic(), False
+    while True:
+        code, said = machine.run("true")
+        passed = time.monotonic() - started
+        if not code:
+            return {"changed": False, "on": True, "said": f"{name} answers after {passed:.0f} s" if waited else ""}
+        if passed > deadline:
+            why = said.splitlines()[-1] if said else f"ssh ended with {code}"
+            return {
+                "unreachable": True,
+                "msg": f"{name} was not reached within {deadline / 60:.0f} min ({why}); is it on?",
+            }
+        waited = True
+        time.sleep(PAUSE)
+
+
+def switch_off(name: str, machine: Machine, deadline: float, check_mode: bool) -> dict[str, Any]:
+    """Switch a machine off and wait until it is. The one that this runs on ends after that by itself."""
+    if not machine.is_on():
+        return {"changed": False, "on": False, "said": f"{name} is off"}
+    if check_mode:
+        return {"changed": True, "on": True, "said": f"{name} would be switched off"}
+    code, said = machine.run("sudo", "-n", "systemctl", "poweroff")
+    if code and not machine_answer.ENDED.search(said):
+        raise AnsibleActionFail(f"{name} cannot be switched off: {said or f'ssh ended with {code}'}")
+    until = time.monotonic() + deadline
+    while not machine.is_here and machine.is_on():
+        if time.monotonic() > until:
+            raise AnsibleActionFail(f"{name} still answers {deadline:.0f} s after it was switched off; see its console")
+        time.sleep(PAUSE)
+    return {"changed": True, "on": False, "said": f"{name} is off"}
