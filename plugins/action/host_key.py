@@ -3,8 +3,9 @@
 
 Arguments:
 
-state         known: ssh believes the key that the machine presents; vouched: and the key has that fingerprint, also where
-              ssh believes another one; unknown: no key of it is remembered
+state         known: ssh believes the key that the machine presents
+              vouched: and the key is the one with the fingerprint, also where ssh believes another one
+              unknown: no key of it is remembered
 fingerprint   of the key that may be remembered (`SHA256:…`), which a person read on the machine's console
 
 ssh itself says whether it believes a key, and where it looks for it (`ssh -G`), so that all its options count. Of a
@@ -131,12 +132,12 @@ def _doubt(host: str, key: Key, wanted: str | None) -> str:
     """Return what speaks against it that a machine is another one, and how a person says that it is."""
     if wanted:
         return (
-            f"{host} presents the key that this computer knows of it ({key.fingerprint}), and not {wanted}; nothing was "
-            "changed. Is the old machine still on at this address?"
+            f"{host} presents the key that this computer knows of it ({key.fingerprint}), and not {wanted}; nothing "
+            "was changed. Is the old machine still on at this address?"
         )
     return (
-        f"{host} presents the key that this computer knows of it, as if nobody had replaced it; nothing was changed. If "
-        f"it is another machine with the disk of the old one, say so: --host-key {key.fingerprint}"
+        f"{host} presents the key that this computer knows of it, as if nobody had replaced it; nothing was changed. "
+        f"If it is another machine with the disk of the old one, say so: --host-key {key.fingerprint}"
     )
 
 

@@ -57,7 +57,7 @@ with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as connection:
 
 
 def answer(said: str, me: str) -> str:
-    """Return what the holder said first; HELD also where it named this run, one of whose playbooks took the lock before.
+    """Return what the holder said; HELD also where it named this run, a playbook of which took the lock before.
 
     >>> answer("ann@laptop (process 7) since noon", "ann@laptop (process 7)")
     'held'

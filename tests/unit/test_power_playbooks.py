@@ -1,0 +1,91 @@
+"""What the playbooks for shutdown and start do while machines are off, with the real ansible-playbook and ssh."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+# Port 9 (discard) of loopback is closed on every machine that runs tests: nobody is behind it.
+INVENTORY = """
+all:
+  vars: {{ansible_host: 127.0.0.1, ansible_port: 9, ansible_python_interpreter: {python}}}
+  hosts: {{node1: {{ansible_port: {port}}}, node2: , node3: {{ansible_port: {control}}}}}
+control: {{hosts: {{node3: }}}}
+nfs_server: {{hosts: {{node3: }}}}
+workers: {{hosts: {{node1: , node2: }}}}
+"""
+
+
+class Refuse(socketserver.BaseRequestHandler):
+    """Somebody who is there, and says nothing to ssh."""
+
+    def handle(self) -> None:
+        self.request.recv(64)
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port with somebody behind it."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuse) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def run(directory: pathlib.Path, playbook: str, port: int = 9, control: int = 9, **given: str) -> tuple[int, str]:
+    """Run a playbook on a cluster that is off, except for node1 and control where ports are given."""
+    (directory / "hosts.yml").write_text(INVENTORY.format(python=sys.executable, port=port, control=control))
+    words = [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
+    settings = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
+    path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["ansible-playbook", "-i", directory / "hosts.yml", *words, ROOT / "playbooks" / playbook],
+        env={**os.environ, **settings, "PATH": path, "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_cluster_that_is_off_is_shut_down_already(tmp_path: pathlib.Path) -> None:
+    code, said = run(tmp_path, "shut-down-cluster.yml")
+
+    assert code == 0, said
+    assert said.count("changed=0    unreachable=0    failed=0") == 3
+
+
+def test_without_control_no_worker_is_switched_off(tmp_path: pathlib.Path, port: int) -> None:
+    code, said = run(tmp_path, "shut-down-cluster.yml", port)
+
+    assert code != 0
+    assert "node3 is off, and without slurmctld nobody knows what runs on node1. Switch it on" in said
+    assert "Switch the worker off" not in said
+
+
+def test_where_control_cannot_be_logged_in_to_no_worker_is_switched_off(tmp_path: pathlib.Path, port: int) -> None:
+    code, said = run(tmp_path, "shut-down-cluster.yml", port, control=port)
+
+    assert code != 0
+    assert said.count("unreachable=1") == 1
+    assert "Switch the worker off" not in said
+
+
+def test_a_start_waits_for_control_first_and_names_it(tmp_path: pathlib.Path) -> None:
+    code, said = run(tmp_path, "start-cluster.yml", start_deadline="0")
+
+    assert code != 0
+    assert "node3 was not reached within 0 min" in said
+    assert said.count("unreachable=1") == 1
+    assert "Wait until the worker can be logged in to" not in said
