@@ -36,6 +36,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reason: {description: The reason that Slurm had given., type: str, returned: changed}
+unknown:
+  description: Numbers of the jobs on the node that slurmctld does not have there.
+  type: list
+  elements: str
+  returned: when the node stays drained after the timeout
 """
 
 import time
@@ -62,7 +67,7 @@ def main() -> None:
         if time.monotonic() > until:
             if unknown:
                 module.warn(f"{node} stays drained: slurmctld does not know the jobs {', '.join(unknown)} that it has")
-            module.exit_json(changed=False)
+            module.exit_json(changed=False, unknown=unknown)
         time.sleep(1)
     else:
         module.exit_json(changed=False)

@@ -76,7 +76,7 @@ def test_a_node_that_keeps_such_a_job_stays_drained_and_is_named_with_it(take_ba
 
     assert not done.changed
     assert clients.updates == []
-    assert "n1 stays drained: slurmctld does not know the jobs 8" in str(done.result["warnings"])
+    assert done.result["unknown"] == ["8"]
 
 
 def test_a_dry_run_resumes_nothing(take_back: Callable[..., Any]) -> None:
