@@ -372,7 +372,7 @@ def test_slurmd_is_named_where_slurm_gave_a_number_twice_until_the_node_is_taken
     running.drained = {"n2"}
     running.reason = {
         "Reason": "Duplicate jobid",
-        "ReasonSetByUser": "slurm",
+        "ReasonSetByUser": "root",
         "ReasonChangedAt": time_of_slurm(-5),
     }
 
@@ -390,13 +390,14 @@ def test_slurmd_is_named_where_slurm_gave_a_number_twice_until_the_node_is_taken
         ("IDLE+DRAIN+INVALID_REG", GRES, "slurm", slurm_workers.OUTDATED),
         ("MIXED+DRAIN", "Duplicate jobid", "slurm", slurm_workers.OUTDATED),
         ("IDLE", GRES, "slurm", ""),
-        ("IDLE+DRAIN", "Duplicate jobid", "root", ""),
+        ("IDLE+DRAIN", "Duplicate jobid", "root", slurm_workers.OUTDATED),
+        ("IDLE+DRAIN", "Duplicate jobid", "fan", ""),
         ("IDLE+DRAIN", GRES, "root", ""),
         ("IDLE+DRAIN", "slurmstead: share is read-only", "slurm", ""),
         ("IDLE+DRAIN", "Kill task failed", "slurm", ""),
     ],
 )
-def test_only_what_slurm_drained_by_slurm_is_taken_back(state: str, reason: str, user: str, expected: str) -> None:
+def test_only_what_slurm_drained_for_slurmd_is_taken_back(state: str, reason: str, user: str, expected: str) -> None:
     shown = {"State": state, "Reason": reason, "ReasonSetByUser": user, "ReasonChangedAt": "2026-11-20T09:00:00"}
 
     assert slurm_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T09:00:12"}) == expected

@@ -19,11 +19,12 @@ REASON = "waits for a change of the configuration (slurm_when_idle)"
 """Not one of the health check's, which would resume the node."""
 
 GRES, DUPLICATE = "gres/", "Duplicate jobid"
-"""How reasons begin with which Slurm itself drains a node for good, and which a new start of slurmd settles.
+SIGNERS = {GRES: ("slurm",), DUPLICATE: ("slurm", "root")}
+"""How reasons begin with which Slurm drains a node for good and which a new start of slurmd settles, and in whose name.
 
 slurmctld of 22.05 drains a node that is declared to have GRES before its slurmd can have read so; 24.11 does not. After
 a kill, slurmctld gives numbers of the last seconds again (SAVE_MAX_WAIT in src/slurmctld/state_save.c), and drains a
-node that still has a job of the same number (src/slurmctld/agent.c).
+node that still has a job of the same number (src/slurmctld/agent.c), in 22.05.8 in the name of slurmd's user.
 """
 
 OUTDATED, CURRENT = "outdated", "current"
@@ -95,8 +96,10 @@ def drained_by_slurm(shown: Mapping[str, str]) -> str:
     >>> drained_by_slurm({**signed, "SlurmdStartTime": "2026-11-20T09:00:12"}) == OUTDATED
     True
     """
-    by_slurm = shown and "DRAIN" in flags(shown) and shown["ReasonSetByUser"] == "slurm"
-    if not by_slurm or not shown["Reason"].startswith((GRES, DUPLICATE)):
+    if not shown or "DRAIN" not in flags(shown):
+        return ""
+    signers = (signers for start, signers in SIGNERS.items() if shown["Reason"].startswith(start))
+    if shown["ReasonSetByUser"] not in next(signers, ()):
         return ""
     started = seconds(shown.get("SlurmdStartTime", ""))
     return OUTDATED if started >= seconds(shown["ReasonChangedAt"]) else CURRENT
