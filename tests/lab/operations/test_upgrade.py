@@ -29,7 +29,7 @@ cd {SHARED}/orig
 set -- $(dpkg-query --show --showformat='${{Package}} ${{Version}}\\n' {" ".join(PACKAGES)} 2> /dev/null | \
   sed -n 's/ .*+stead1$/_*.deb/p')
 [ $# = 0 ] || DEBIAN_FRONTEND=noninteractive dpkg --install --force-confold "$@"
-systemctl restart munge
+systemctl try-restart munge slurmctld slurmd
 """
 
 
