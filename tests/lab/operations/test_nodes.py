@@ -23,6 +23,13 @@ def known_hosts(lab: Any, chosen: str) -> Iterator[KnownHosts]:
     found.restore()
 
 
+def named_in(lab: Any, name: str) -> list[str]:
+    """Return the files of the controller, which has the share as well, that know a machine."""
+    paths = ("/etc/hosts", "/etc/exports.d/slurmstead.exports", "/etc/slurm/slurm.conf")
+    known = re.compile(rf"\b{name}\b|\b{re.escape(lab.address(name))}\b")
+    return [path for path in paths if known.search(lab.root(lab.control, f"cat {path}"))]
+
+
 def test_a_node_with_a_job_is_not_removed(
     lab: Any, stead: Callable[..., Any], chosen: str, submit: Callable[..., str], job_state: Any
 ) -> None:
@@ -68,9 +75,7 @@ def test_a_node_leaves_and_comes_back_and_no_other_worker_is_touched(
     assert done.returncode == ExitCode.OK, done.stdout
     others.assert_untouched()
     assert job_state(job) == "RUNNING"
-    for path in ("/etc/hosts", "/etc/exports.d/slurmstead.exports", "/etc/slurm/slurm.conf"):
-        text = lab.root(lab.control, f"cat {path}")
-        assert not re.search(rf"\b{chosen}\b|\b{re.escape(lab.address(chosen))}\b", text), path
+    assert named_in(lab, chosen) == []
     assert known_hosts.path.read_text() == ""
     assert not pathlib.Path(lab.directory, "hardware", f"{chosen}.yml").exists()
     known_hosts.restore()
@@ -89,3 +94,19 @@ def test_a_node_leaves_and_comes_back_and_no_other_worker_is_touched(
     others.assert_untouched()
     assert job_state(job) == "RUNNING"
     assert lab.user(f"srun --nodelist={chosen} --mem=50 hostname") == chosen
+
+
+def test_a_node_that_is_off_leaves_and_it_is_said_that_it_has_the_key(
+    lab: Any, stead: Callable[..., Any], chosen: str
+) -> None:
+    lab.cut_power(chosen)
+    try:
+        done = stead("remove-node", chosen)
+
+        assert done.returncode == ExitCode.UNREACHABLE, done.stdout
+        assert "`stead rotate-key` makes its key worthless" in done.stdout
+        assert named_in(lab, chosen) == []
+    finally:
+        lab.boot(chosen)
+        back = stead("add-node", chosen)
+    assert back.returncode == ExitCode.OK, back.stdout
