@@ -303,6 +303,15 @@ def test_a_slurmctld_that_may_ask_no_node_is_started_again_once(running: Cluster
     assert not run(running).changed
 
 
+def test_a_change_starts_a_slurmctld_again_that_may_ask_no_node(running: Cluster) -> None:
+    running.older_than_munged = True
+    text = CONF + "SlurmctldDebug=debug\n"
+
+    assert "slurmctld is older than munged: restart slurmctld" in run(running, text).plan
+    assert running.done == ["restart", "reconfigure"]
+    assert not run(running, text).changed
+
+
 def test_jobs_of_a_dead_slurmctld_count_too(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     running.up = False
     monkeypatch.setattr(gate, "passage", lambda *_: Passage(queue=State((RUNNING,))))

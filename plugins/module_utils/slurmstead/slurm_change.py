@@ -195,8 +195,8 @@ class Run:
             return ["first installation: start slurmctld"]
         same = "only comments, order or spelling differ" if self.store.differs(self.files) else "the files are in force"
         lines = plan.lines or [f"{same}: no daemon is touched"]
-        if not answers:
-            lines.append("slurmctld does not answer: restart slurmctld")
+        if why := self._ailment(answers):
+            lines.append(f"{why}: restart slurmctld")
         if not self.store.is_proven and self.store.proven() is not None:
             lines.insert(0, "an earlier run ended before it had proven its set: this one goes on from there")
         return lines
@@ -215,7 +215,7 @@ class Run:
         if old.get("slurm.conf"):
             self.workers.remember(plan.restart_slurmd)
         try:
-            if plan.action is Action.RESTART or not answers:
+            if plan.action is Action.RESTART or self._ailment(answers):
                 # A slurmd that is restarted fetches the files; one that read them anew would seem to have been.
                 self._restart(before, tell=plan.restart_slurmd < self.expected.nodes.keys())
             elif plan.action is Action.RECONFIGURE:
