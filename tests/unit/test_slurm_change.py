@@ -392,6 +392,20 @@ def test_slurmd_is_named_where_slurm_gave_a_number_twice_until_the_node_is_taken
     assert run(running).restart_slurmd == []
 
 
+def test_slurmd_is_named_at_once_where_a_change_was_owed_before_slurm_gave_a_number_twice(running: Cluster) -> None:
+    text = CONF + "SlurmdPidFile=/run/x\n"
+    run(running, text)
+    running.slurmd_started = time_of_slurm(5)
+    running.drained = {"n2"}
+    running.reason = {
+        "Reason": "Duplicate jobid",
+        "ReasonSetByUser": "root",
+        "ReasonChangedAt": time_of_slurm(9),
+    }
+
+    assert run(running, text).restart_slurmd == ["n2"]
+
+
 @pytest.mark.parametrize(
     ("state", "reason", "user", "expected"),
     [

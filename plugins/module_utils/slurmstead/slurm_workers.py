@@ -68,7 +68,8 @@ class Workers:
         noted = self.store.recall(RESTARTS)
         shown = self.slurm.nodes()
         doubted = (name for name in shown if drained_by_slurm(shown[name]) and _is_duplicate(shown[name]))
-        new = {name: seconds(shown[name]["ReasonChangedAt"]) for name in doubted if name not in noted}
+        drained = {name: seconds(shown[name]["ReasonChangedAt"]) for name in doubted}
+        new = {name: since for name, since in drained.items() if since > noted.get(name, 0.0)}
         if new:
             self.store.note(RESTARTS, {**noted, **new})
         left = self.waiting()
