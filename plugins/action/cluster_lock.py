@@ -21,6 +21,7 @@ from ansible.plugins.action import ActionBase
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 lock = importlib.import_module("ansible.module_utils.slurmstead.cluster_lock")
+reach = importlib.import_module("ansible.module_utils.slurmstead.reach")
 
 SECONDS = 60
 """In which the control node has to answer; emulated ones are slow."""
@@ -39,7 +40,7 @@ class ActionModule(ActionBase):
         variables = (task_vars or {})["hostvars"][host]
         if self._task.check_mode:
             return {"skipped": True}
-        said = self._hold(self._reach(variables, host))
+        said = self._hold(self._as_root(variables, host))
         if said == lock.HELD:
             return {"changed": False}
         if said:
@@ -49,25 +50,24 @@ class ActionModule(ActionBase):
             }
         return {"changed": False, "warnings": [f"{host} does not answer, so nothing keeps a second run away"]}
 
-    def _reach(self, variables: Any, host: str) -> list[str]:
+    def _as_root(self, variables: Any, host: str) -> list[str]:
         """Return the beginning of a command that runs another one on the control node as root."""
-        local = variables.get("ansible_connection") == "local"
-        if local:
+        if reach.is_here(variables):
             return [] if os.geteuid() == 0 else ["sudo", "-n"]
-        return [*lock.ssh_command(variables, host), "sudo", "-n"]
+        return [*reach.ssh_command(variables, host), "sudo", "-n"]
 
-    def _hold(self, reach: list[str]) -> str:
+    def _hold(self, way: list[str]) -> str:
         """Start the watcher; return what the holder said first, empty if it was not heard."""
         now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         # A worker of Ansible runs this: the process that lives as long as the run is its parent.
         run = os.getppid()
         me = f"{getpass.getuser()}@{socket.gethostname()} (process {run})"
         remote = ["python3", "-c", lock.HOLDER, f"{me} since {now}"]
-        if reach[:1] == ["ssh"]:
+        if way[:1] == ["ssh"]:
             # ssh joins words without quoting them.
             remote = [shlex.join(remote)]
         watcher = subprocess.Popen(
-            [sys.executable, "-c", lock.WATCHER, str(run), *reach, *remote],
+            [sys.executable, "-c", lock.WATCHER, str(run), *way, *remote],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

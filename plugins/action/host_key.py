@@ -27,7 +27,7 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-lock = importlib.import_module("ansible.module_utils.slurmstead.cluster_lock")
+reach = importlib.import_module("ansible.module_utils.slurmstead.reach")
 
 SECONDS = 60
 """In which a machine has to present its key; emulated ones are slow."""
@@ -76,10 +76,10 @@ class ActionModule(ActionBase):
         del tmp
         variables = task_vars or {}
         host = str(variables["inventory_hostname"])
-        if variables.get("ansible_connection") == "local":
+        if reach.is_here(variables):
             return {"changed": False}
         # What comes before its last word, `--`, reaches the machine; the first of two options counts.
-        ssh = lock.ssh_command(variables["hostvars"][host], host)[1:-1]
+        ssh = reach.ssh_command(variables["hostvars"][host], host)[1:-1]
         where = place(_run("ssh", "-G", *ssh).stdout)
         if self._task.args["state"] == "unknown":
             forgotten = self._forget(where)

@@ -23,8 +23,8 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-lock = importlib.import_module("ansible.module_utils.slurmstead.cluster_lock")
 machine_answer = importlib.import_module("ansible.module_utils.slurmstead.machine_answer")
+reach = importlib.import_module("ansible.module_utils.slurmstead.reach")
 
 CONNECT_SECONDS = 30
 """In which a machine has to answer; emulated ones are slow."""
@@ -42,14 +42,14 @@ class Machine:
     """A machine, as this computer reaches it."""
 
     def __init__(self, name: str, variables: Any) -> None:
-        self.is_here = variables.get("ansible_connection") == "local"
-        self.reach = [] if self.is_here else ["ssh", *OPTIONS, *lock.ssh_command(variables, name)[1:]]
+        self.is_here = reach.is_here(variables)
+        self.way = [] if self.is_here else ["ssh", *OPTIONS, *reach.ssh_command(variables, name)[1:]]
 
     def run(self, *command: str) -> tuple[int, str]:
         """Run a command on it; returns its status and errors."""
         try:
             done = subprocess.run(
-                [*self.reach, *command],
+                [*self.way, *command],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -1,0 +1,30 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""How this computer reaches a machine beside Ansible, over a connection that is not Ansible's."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+
+def is_here(variables: Mapping[str, Any]) -> bool:
+    """Say whether a machine is this computer, by the variables that Ansible has of it."""
+    return variables.get("ansible_connection") == "local"
+
+
+def ssh_command(variables: Mapping[str, Any], host: str) -> list[str]:
+    """Return the beginning of a command that runs another one on a host, from the variables that Ansible has of it.
+
+    >>> ssh_command({"ansible_host": "10.0.0.3", "ansible_user": "ansible", "ansible_port": 2222}, "node3")[-4:]
+    ['-p', '2222', 'ansible@10.0.0.3', '--']
+    """
+    words = f"{variables.get('ansible_ssh_common_args') or ''} {variables.get('ansible_ssh_extra_args') or ''}"
+    options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", *shlex.split(words)]
+    if variables.get("ansible_ssh_private_key_file"):
+        options += ["-i", str(variables["ansible_ssh_private_key_file"])]
+    if variables.get("ansible_port"):
+        options += ["-p", str(variables["ansible_port"])]
+    user = variables.get("ansible_user") or variables.get("ansible_ssh_user")
+    address = variables.get("ansible_host") or host
+    return ["ssh", *options, f"{user}@{address}" if user else str(address), "--"]
