@@ -34,8 +34,11 @@ LOGIN_SECONDS = 120
 
 PAUSE = 2.0
 
-OPTIONS = ("-o", "ControlPath=none", "-o", f"ConnectTimeout={CONNECT_SECONDS}")
-"""A connection of its own: one that is kept would hide that the machine is gone. The first of two options counts."""
+OPTIONS = ("-o", "ControlPath=none", "-o", f"ConnectTimeout={CONNECT_SECONDS}", "-o", "LogLevel=INFO")
+"""A connection of its own: one that is kept would hide that the machine is gone. The first of two options counts.
+
+Below INFO, ssh does not say that a machine fell silent.
+"""
 
 
 class Machine:

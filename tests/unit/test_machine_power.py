@@ -39,6 +39,7 @@ LOGIN = "somebody can log in"
 SILENCE = "ssh: connect to host 192.0.2.4 port 22: No route to host"
 REFUSED = "ssh: connect to host 192.0.2.4 port 22: Connection refused"
 CLOSED = "Connection to 192.0.2.4 closed by remote host."
+NO_HEARTBEAT = "Timeout, server 192.0.2.4 not responding."
 POWEROFF = "sudo -n systemctl poweroff"
 
 
@@ -129,8 +130,9 @@ def test_a_machine_that_does_not_come_is_unreachable_with_the_last_words_of_ssh(
 
 
 @pytest.mark.slow
-def test_a_machine_is_switched_off_once_and_seen_to_be_silent(machine: Machine) -> None:
-    code, said = machine.run(LOGIN, CLOSED, REFUSED, SILENCE, state="off", deadline=60)
+@pytest.mark.parametrize("end", [CLOSED, NO_HEARTBEAT])
+def test_a_machine_is_switched_off_once_and_seen_to_be_silent(machine: Machine, end: str) -> None:
+    code, said = machine.run(LOGIN, end, REFUSED, SILENCE, state="off", deadline=60)
 
     assert code == 0, said
     assert "node4 is off" in said

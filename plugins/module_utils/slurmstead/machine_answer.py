@@ -19,7 +19,7 @@ SILENT = frozenset({"Connection timed out", "No route to host", "Host is down"})
 LOOPBACK = ("127.", "::1", "localhost")
 """A port that is forwarded from this computer is closed when the machine behind it is gone."""
 
-ENDED = re.compile(r"closed by|reset by|[Bb]roken pipe|[Tt]imed out|refused|going down")
+ENDED = re.compile(r"closed by|reset by|[Bb]roken pipe|[Tt]imed out|Timeout, server|refused|going down")
 """What ssh says of a machine that is on its way down."""
 
 
