@@ -75,8 +75,8 @@ def key(wanted: Mapping[str, Any], python: Python) -> str:
 
 def install_command(environment: pathlib.Path, wanted: Mapping[str, Any], requirements: pathlib.Path) -> list[str]:
     """Return the command line of pip; hashes in the requirements switch its verification on by themselves."""
-    command = [str(environment / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    command.append("--no-compile")
+    pip = [str(environment / "bin" / "python"), "-m", "pip"]
+    command = [*pip, "install", "--disable-pip-version-check", "--no-input", "--no-compile"]
     if wanted.get("wheels"):
         command.append(f"--find-links={wanted['wheels']}")
         if not wanted.get("index"):
