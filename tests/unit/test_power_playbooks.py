@@ -82,6 +82,17 @@ def test_where_control_cannot_be_logged_in_to_no_worker_is_switched_off(tmp_path
     assert "Switch the worker off" not in said
 
 
+def test_where_a_machine_cannot_be_looked_at_the_shutdown_ends(tmp_path: pathlib.Path, port: int) -> None:
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "host_vars" / "node2.yml").write_text('ansible_ssh_common_args: "\'"\n')
+
+    code, said = run(tmp_path, "shut-down-cluster.yml", port, control=port)
+
+    assert code != 0
+    assert "No closing quotation" in said
+    assert "Refuse to switch off workers" not in said
+
+
 def test_a_start_waits_for_control_first_and_names_it(tmp_path: pathlib.Path) -> None:
     code, said = run(tmp_path, "start-cluster.yml", start_deadline="0")
 
