@@ -44,6 +44,7 @@ class Cluster:
         self.release = "22.05.8"
         self.started = 0.0
         self.older_than_munged = False
+        self.closed = False
 
     # The service.
 
@@ -89,6 +90,10 @@ class Cluster:
         state = {name: "IDLE+DRAIN" if name in self.drained else "IDLE" for name in conf_model.read(self.memory).nodes}
         reason = {"Reason": "", "ReasonSetByUser": "", "ReasonChangedAt": "", **self.reason}
         return {name: {**shown, **reason, "State": state[name]} for name in state}
+
+    def partitions_are_up(self) -> bool:
+        """As sinfo shows them."""
+        return not self.closed
 
     def started_at(self) -> float:
         """Long ago, unless a test says when."""
@@ -429,12 +434,17 @@ def test_only_what_slurm_drained_for_slurmd_is_taken_back(state: str, reason: st
 
 
 def test_workers_say_once_after_a_start_of_slurmctld_which_jobs_they_have(running: Cluster) -> None:
+    running.jobs = [RUNNING]
     running.started = time.time() - 5
     assert not run(running).changed
     assert running.done == [], "slurmctld would not listen yet"
     running.started -= 60
     assert not run(running, check=True).changed
     assert running.done == [], "a dry run"
+    running.closed = True
+    run(running)
+    assert running.done == [], "a partition would be open again"
+    running.closed = False
     assert not run(running).changed
     assert running.done == ["reconfigure"]
     assert not run(running).changed
@@ -445,6 +455,14 @@ def test_workers_say_once_after_a_start_of_slurmctld_which_jobs_they_have(runnin
     running.started, running.release = running.started + 5, "24.11.5"
     run(running)
     assert running.done == [], "a reconfigure would replace daemons"
+
+
+def test_workers_without_jobs_have_nothing_to_say(running: Cluster) -> None:
+    running.started = time.time() - 60
+
+    run(running)
+
+    assert running.done == []
 
 
 def test_files_of_before_are_the_first_good_set(cluster: Cluster) -> None:

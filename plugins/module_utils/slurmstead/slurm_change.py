@@ -137,14 +137,17 @@ class Run:
         """Have the workers say once after a start of slurmctld which jobs they have.
 
         What ended in the last seconds before it was killed is not in its state, and would be on its node for half an
-        hour. It is no change: where slurmctld was right nothing becomes different.
+        hour. It is no change: where slurmctld was right nothing becomes different. A partition that somebody has closed
+        would be open again, so there it is left to Slurm.
         """
         if forks(version):
             # A reconfigure would replace all daemons.
             return
         started = self.slurm.started_at()
         known = self.store.recall(COUNTED).get("start", 0.0)
-        if known < started < time.time() - CERTAIN and not self.slurm.reconfigure():
+        if not known < started < time.time() - CERTAIN or not self.slurm.partitions_are_up():
+            return
+        if not self.slurm.state().running or not self.slurm.reconfigure():
             self.store.note(COUNTED, {"start": started})
 
     def _ailment(self, answers: bool) -> str:

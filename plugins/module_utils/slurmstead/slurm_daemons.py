@@ -182,6 +182,11 @@ class Slurm:
         _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
         return read_nodes(out)
 
+    def partitions_are_up(self) -> bool:
+        """Say whether no partition is closed."""
+        code, out, _ = run("sinfo", "--all", "--noheader", "--format=%a")
+        return code == 0 and set(out.split()) == {"up"}
+
     def started_at(self) -> float:
         """Return when slurmctld started (seconds since 1970), or 0. When it last read its files, no version says."""
         return seconds(self.setting("BOOT_TIME"))
