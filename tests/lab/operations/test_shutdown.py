@@ -84,8 +84,8 @@ def test_a_cluster_goes_off_and_comes_back_with_its_queue_and_its_drains(
 
     done = stead("shutdown")
 
-    assert done.returncode == ExitCode.OK, done.stdout
-    assert "changed: nothing" in done.stdout
+    assert done.returncode == ExitCode.TASK_FAILED, done.stdout
+    assert "No machine answers, and nothing was switched off" in done.stdout
 
     done = stead("start", "--deadline", "0")
 
