@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tests.lab.faults.canaries import canaries
-from tests.lab.faults.cluster import converge, reasons, said, second_run, wait_until_usable
+from tests.lab.faults.cluster import converge, failures, reasons, said, second_run, wait_until_usable
 from tests.lab.faults.trials import trials
 
 
@@ -69,6 +69,8 @@ def survive(lab: Any, faults: Sequence[Fault]) -> dict[str, str]:
                 for fault in faults:
                     if not re.search(fault.told, text):
                         noted.blame(fault.name, f"nobody said {fault.told!r}")
+                if noted.lost:
+                    print(failures(run))
                 assert heals or run.code == 0, run.output
             if heals:
                 noted.over()
