@@ -61,8 +61,9 @@ def main() -> None:
     node = module.params["node"]
     while drained := drained_by_slurm(shown := slurm.nodes().get(node, {})):
         # In this order: a job that starts in between is known.
-        unknown = strays(slurm.present(), slurm.state(), node)
-        if drained == OUTDATED and not unknown:
+        present, state = slurm.present(), slurm.state()
+        unknown = strays(present, state, node) if state.heard else []
+        if drained == OUTDATED and state.heard and not unknown:
             break
         if time.monotonic() > until:
             if unknown:

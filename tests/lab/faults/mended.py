@@ -54,6 +54,7 @@ DRIFT = [
         "worker drained by somebody",
         "node3",
         "scontrol update nodename=node2 state=drain reason=fan",
+        told="node2 fan",
         drained="node2",
         after=_still_drained,
         clean="scontrol update nodename=node2 state=resume",
