@@ -23,16 +23,17 @@ until ! head -c 4096 /dev/zero > {FILLING}.last 2> /dev/null; do sleep 1; done
 SEEN = "until scontrol show node $(uname -n) | grep -q 'disk / is full'; do sleep 2; done"
 EMPTY = f"systemctl stop slurmstead-full; rm -f {FILLING}*"
 
-NAMED = r"fatal: \[{0}\](?:(?!fatal: ).)*?the\s+disk\s+/\s+is\s+full"
-DRAINED = r"{0} slurmstead: disk / is full"
+# Where not even a module finds room, the accelerator says so in the words of the system.
+NAMED = r"(?s)fatal: \[{0}\](?:(?!fatal: ).)*?(the\s+disk\s+/\s+is\s+full|No\s+space\s+left\s+on\s+device)"
+DRAINED = r".*{0} slurmstead: disk / is full"
 
 
-def test_a_full_disk_is_named_and_what_it_kept_from_the_machine_is_done_afterwards(lab: Any) -> None:
-    worker = lab.workers[0]
-    told = {name: f"(?s){NAMED.format(name)}" for name in (lab.control, worker)}
-    faults = [
-        Fault("full disk on control", lab.control, FILL, EMPTY, told[lab.control]),
-        Fault("full disk on a worker", worker, FILL + SEEN, EMPTY, f"{told[worker]}.*{DRAINED.format(worker)}"),
-    ]
+def test_a_full_disk_of_control_is_named_and_what_it_kept_back_is_done_afterwards(lab: Any) -> None:
+    assert survive(lab, [Fault("full disk on control", lab.control, FILL, EMPTY, NAMED.format(lab.control))]) == {}
 
-    assert survive(lab, faults) == {}
+
+def test_a_full_disk_of_a_worker_is_named_and_drains_it_until_there_is_room(lab: Any) -> None:
+    name = lab.workers[0]
+    told = (NAMED + DRAINED).format(name)
+
+    assert survive(lab, [Fault("full disk on a worker", name, FILL + SEEN, EMPTY, told)]) == {}
