@@ -15,8 +15,9 @@ description:
   - A change that would hurt jobs is refused with their numbers.
   - A run that was ended before the proof is finished by the next. One that finds nothing to do costs three questions to
     slurmctld.
-  - Before Slurm 23.11, the first one after a start of slurmctld has it read its files once more, so that the workers
-    say which jobs they have. What ended just before slurmctld was killed it takes for running otherwise.
+  - Before Slurm 23.11, where jobs run and no partition is closed, the first one after a start of slurmctld has it read
+    its files once more, so that the workers say which jobs they have. What ended just before slurmctld was killed it
+    takes for running otherwise.
   - Check mode does all that comes before publishing.
 attributes:
   check_mode: {support: full}

@@ -1,4 +1,4 @@
-"""The disks of control and of a worker are full: a run names machine and disk, and the next one has room.
+"""The disks of control and of a worker are full: a run names the machine and what it lacks; the next one has room.
 
 STEAD_LAB=NAME pytest tests/lab/faults/test_full_disks.py
 """
