@@ -56,7 +56,7 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={"decode": {"type": "dict", "default": {}}}, supports_check_mode=True)
     try:
-        signed = credentials.munge("/usr/bin/munge --no-input", "")
+        signed = credentials.sign()
         if signed.returncode:
             module.fail_json(msg=f"this node cannot sign: {signed.stderr.strip()}; see `journalctl -u munge`")
         refused = credentials.refused(module.params["decode"])

@@ -38,9 +38,8 @@ import secrets
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead import credentials, munge
-from ansible.module_utils.slurmstead.slurm_daemons import run
+from ansible.module_utils.slurmstead.slurm_daemons import MUNGED, run
 
-UNIT = "munge.service"
 LENGTH = 128
 """Bytes, as mungekey(8) makes them."""
 
@@ -49,7 +48,7 @@ SECONDS = 90.0
 
 def daemon() -> int:
     """Return the process number of the daemon, or 0."""
-    _, out, _ = run("systemctl", "show", "--property=MainPID", "--value", UNIT)
+    _, out, _ = run("systemctl", "show", "--property=MainPID", "--value", MUNGED)
     return int(out.strip() or 0)
 
 
@@ -87,7 +86,7 @@ def bring(content: bytes, module: AnsibleModule) -> bool:
             munge.touch()
         else:
             munge.write(content)
-        code, _, err = run("systemctl", "restart", UNIT, seconds=SECONDS)
+        code, _, err = run("systemctl", "restart", MUNGED, seconds=SECONDS)
         if code:
             module.fail_json(msg=f"munge does not start: {err.strip()}; see `journalctl -u munge`")
     return True

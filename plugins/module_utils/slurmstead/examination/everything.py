@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead import hardware
-from ansible.module_utils.slurmstead.credentials import munge
+from ansible.module_utils.slurmstead.credentials import sign
 from ansible.module_utils.slurmstead.examination import daemons, machine, slurm
 
 CPUS = len(os.sched_getaffinity(0))
@@ -22,7 +22,7 @@ CPUS = len(os.sched_getaffinity(0))
 def credential() -> dict[str, str]:
     """Return a credential that this machine signed as the user nobody, or the `error` with which it did not."""
     try:
-        signed = munge("/usr/bin/munge --no-input", "")
+        signed = sign()
     except (OSError, subprocess.SubprocessError) as error:
         return {"error": str(error)}
     return {"error": signed.stderr.strip() if signed.returncode else "", "text": signed.stdout.strip()}
