@@ -70,23 +70,25 @@ class Workers:
         doubted = (name for name in shown if drained_by_slurm(shown[name]) and _is_duplicate(shown[name]))
         drained = {name: seconds(shown[name]["ReasonChangedAt"]) for name in doubted}
         new = {name: since for name, since in drained.items() if since > noted.get(name, 0.0)}
-        if new:
-            self.store.note(RESTARTS, {**noted, **new})
-        left = self.waiting()
-        if left != self.store.recall(RESTARTS):
+        left = _owed({**noted, **new}, shown)
+        if left != noted:
             self.store.note(RESTARTS, left)
         return sorted(left)
 
     def waiting(self) -> dict[str, float]:
         """Return the same nodes with since when, and leave the notes as they are."""
         noted = self.store.recall(RESTARTS)
-        shown = self.slurm.nodes() if noted else {}
-        return {
-            name: since
-            for name, since in noted.items()
-            if name in shown
-            and (seconds(shown[name].get("SlurmdStartTime", "")) <= since or drained_by_slurm(shown[name]) == OUTDATED)
-        }
+        return _owed(noted, self.slurm.nodes() if noted else {})
+
+
+def _owed(noted: Mapping[str, float], shown: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
+    """Return those of the notes whose slurmd was not restarted since, or whose node is still drained for it."""
+    return {
+        name: since
+        for name, since in noted.items()
+        if name in shown
+        and (seconds(shown[name].get("SlurmdStartTime", "")) <= since or drained_by_slurm(shown[name]) == OUTDATED)
+    }
 
 
 def drained_by_slurm(shown: Mapping[str, str]) -> str:
