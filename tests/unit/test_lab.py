@@ -30,7 +30,7 @@ def values(words: list[str], option: str) -> list[str]:
 @pytest.mark.parametrize("name", sorted(lab.ARCHITECTURES))
 def test_each_architecture_has_all_that_a_machine_needs(name: str) -> None:
     architecture = lab.ARCHITECTURES[name]
-    words = command(dataclasses.replace(MACHINE, architecture=name))
+    words = command(dataclasses.replace(MACHINE, architecture=name), accelerator="kvm")
 
     assert words[0] == architecture.qemu
     assert values(words, "-machine") == [architecture.machine]
@@ -45,6 +45,18 @@ def test_threads_are_only_a_matter_of_tcg(accelerator: str, threads: bool) -> No
     assert accel.partition(",")[0] == accelerator
     assert ("thread=multi" in accel) is threads
     assert values(words, "-cpu") == [lab.ARCHITECTURES["amd64"].cpu[accelerator]]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "accelerator", "cleared"),
+    [("amd64", "tcg", ["clearcpuid=cx16"]), ("amd64", "kvm", []), ("arm64", "tcg", [])],
+)
+def test_the_kernel_avoids_the_instruction_that_tcg_gets_wrong(
+    architecture: str, accelerator: str, cleared: list[str]
+) -> None:
+    (arguments,) = values(command(dataclasses.replace(MACHINE, architecture=architecture), accelerator), "-append")
+
+    assert arguments.split(" ")[3:] == cleared
 
 
 def test_memory_and_cpus_are_those_of_the_inventory() -> None:
