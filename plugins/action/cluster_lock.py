@@ -40,7 +40,7 @@ class ActionModule(ActionBase):
         variables = (task_vars or {})["hostvars"][host]
         if self._task.check_mode:
             return {"skipped": True}
-        said = self._hold(self._as_root(variables, host))
+        said = self._hold(variables, host)
         if said == lock.HELD:
             return {"changed": False}
         if said:
@@ -50,24 +50,18 @@ class ActionModule(ActionBase):
             }
         return {"changed": False, "warnings": [f"{host} does not answer, so nothing keeps a second run away"]}
 
-    def _as_root(self, variables: Any, host: str) -> list[str]:
-        """Return the beginning of a command that runs another one on the control node as root."""
-        if reach.is_here(variables):
-            return [] if os.geteuid() == 0 else ["sudo", "-n"]
-        return [*reach.ssh_command(variables, host), "sudo", "-n"]
-
-    def _hold(self, way: list[str]) -> str:
+    def _hold(self, variables: Any, host: str) -> str:
         """Start the watcher; return what the holder said first, empty if it was not heard."""
         now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
         # A worker of Ansible runs this: the process that lives as long as the run is its parent.
         run = os.getppid()
         me = f"{getpass.getuser()}@{socket.gethostname()} (process {run})"
-        remote = ["python3", "-c", lock.HOLDER, f"{me} since {now}"]
-        if way[:1] == ["ssh"]:
+        holder = reach.as_root("python3", "-c", lock.HOLDER, f"{me} since {now}")
+        if not reach.is_here(variables):
             # ssh joins words without quoting them.
-            remote = [shlex.join(remote)]
+            holder = [*reach.ssh_command(variables, host), shlex.join(holder)]
         watcher = subprocess.Popen(
-            [sys.executable, "-c", lock.WATCHER, str(run), *way, *remote],
+            [sys.executable, "-c", lock.WATCHER, str(run), *holder],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import shlex
 import subprocess
 import time
 from typing import Any
@@ -50,9 +51,11 @@ class Machine:
 
     def run(self, *command: str) -> tuple[int, str]:
         """Run a command on it; returns its status and errors."""
+        # ssh joins words without quoting them.
+        words = command if self.is_here else [shlex.join(command)]
         try:
             done = subprocess.run(
-                [*self.way, *command],
+                [*self.way, *words],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -113,7 +116,7 @@ def switch_off(name: str, machine: Machine, deadline: float, check_mode: bool) -
         return {"changed": False, "on": False, "said": f"{name} is off"}
     if check_mode:
         return {"changed": True, "on": True, "said": f"{name} would be switched off"}
-    code, said = machine.run("sudo", "-n", "systemctl", "poweroff")
+    code, said = machine.run(*reach.as_root("systemctl", "poweroff"))
     if code and not machine_answer.ENDED.search(said):
         raise AnsibleActionFail(f"{name} cannot be switched off: {said or f'ssh ended with {code}'}")
     until = time.monotonic() + deadline

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
 import pytest
 
 from ansible.module_utils.slurmstead.machine_answer import is_silent
+from ansible.module_utils.slurmstead.reach import as_root
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -40,7 +42,7 @@ SILENCE = "ssh: connect to host 192.0.2.4 port 22: No route to host"
 REFUSED = "ssh: connect to host 192.0.2.4 port 22: Connection refused"
 CLOSED = "Connection to 192.0.2.4 closed by remote host."
 NO_HEARTBEAT = "Timeout, server 192.0.2.4 not responding."
-POWEROFF = "sudo -n systemctl poweroff"
+POWEROFF = shlex.join(as_root("systemctl", "poweroff"))
 
 
 class Machine:

@@ -7,6 +7,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+AS_ROOT = '[ "$(id -u)" -eq 0 ] && exec "$@"; exec sudo -n "$@"'
+"""Runs its arguments as root. Where people log in as root there may be no sudo, as Ansible needs none either."""
+
+
+def as_root(*command: str) -> list[str]:
+    """Return a command that runs another one as root, for a user who is root or may use sudo without a password."""
+    return ["sh", "-c", AS_ROOT, "sh", *command]
+
 
 def is_here(variables: Mapping[str, Any]) -> bool:
     """Say whether a machine is this computer, by the variables that Ansible has of it."""
