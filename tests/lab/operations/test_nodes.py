@@ -42,7 +42,8 @@ def test_a_node_with_a_job_is_not_removed(
     assert f"nothing was changed, because of job {job} (running on {chosen})" in done.stdout
     assert job_state(job) == "RUNNING"
     assert lab.pids() == pids
-    assert lab.root(lab.control, f"sinfo --noheader --nodes={chosen} --format=%T") == "mixed"
+    # slurmctld calls a node that was taken back allocated until it counts its CPUs again.
+    assert lab.root(lab.control, f"sinfo --noheader --nodes={chosen} --format=%T") in ("allocated", "mixed")
 
 
 def test_a_node_that_a_partition_names_is_not_removed_and_takes_jobs_as_before(lab: Any, chosen: str) -> None:
