@@ -169,7 +169,7 @@ def _begin(
 def _copy(connection: Connection, folder: Folder, begun: dict[str, Any], observer: Observer) -> None:
     observer.began("copying", folder.size)
     paths = [file.path for file in folder.files]
-    transfer.push(connection, folder.path, paths, begun["input"], begun["like"], observer.copied)
+    transfer.push(connection, folder.path, paths, begun["input"], begun["like"], begun["incoming"], observer.copied)
 
 
 def order_of(

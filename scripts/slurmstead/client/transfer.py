@@ -56,14 +56,23 @@ def check_rsync() -> None:
 
 
 def push(
-    connection: Connection, folder: pathlib.Path, files: Iterable[str], target: str, like: Iterable[str], report: Report
+    connection: Connection,
+    folder: pathlib.Path,
+    files: Iterable[str],
+    target: str,
+    like: Iterable[str],
+    incoming: str,
+    report: Report,
 ) -> None:
     """Copy files of a folder into a directory of the head node; what is as in one of `like` is linked to it.
 
+    :param incoming: a directory there in which a file stands until it is complete: what of another client's copy is
+        half done is then no file of the same run
     :raises SteadError: not everything arrived; what did is used by the next attempt
     """
     known = [f"--link-dest={directory}" for directory in like]
-    _run(connection, [*known, f"{folder}/", f"{connection.head.host}:{target}/"], files, report)
+    options = [f"--temp-dir={incoming}", *known]
+    _run(connection, [*options, f"{folder}/", f"{connection.head.host}:{target}/"], files, report)
 
 
 def pull(connection: Connection, source: str, files: Iterable[str], target: pathlib.Path, report: Report) -> None:
@@ -113,7 +122,8 @@ def error(code: int, said: str, host: str) -> SteadError:
         return DiskFullError(f"the disk is full: {full}", "Make room there, then call again.")
     if code == 127 or "rsync: command not found" in said or "rsync: not found" in said:
         return TaskError(f"{host} has no rsync", "Ask the administrator to install the package rsync on the head node.")
-    if code in (10, 12, 30, 35, 255) or code < 0:
+    # 20: the head node shuts down, and ends its rsync first.
+    if code in (10, 12, 20, 30, 35, 255) or code < 0:
         return UnreachableError(
             f"the connection to {host} was cut while files were copied: {first}",
             "The same command carries on from here.",

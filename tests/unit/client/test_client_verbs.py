@@ -83,6 +83,7 @@ def test_a_head_node_that_is_busy_gets_more_time_than_one_that_is_off(
     [
         (11, 'rsync: write failed on "/x": No space left on device (28)', transfer.DiskFullError, "the disk is full"),
         (12, "rsync: connection unexpectedly closed", UnreachableError, "was cut"),
+        (20, "rsync error: received SIGINT, SIGTERM, or SIGHUP (code 20)", UnreachableError, "was cut"),
         (255, "ssh: connect to host h port 22: Connection refused", UnreachableError, "was cut"),
         (127, "bash: line 1: rsync: command not found", TaskError, "h has no rsync"),
         (23, 'rsync: send_files failed to open "/x": Permission denied (13)', UsageError, "Permission denied"),

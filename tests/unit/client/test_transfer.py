@@ -9,12 +9,23 @@ import pytest
 from slurmstead.client import transfer
 from slurmstead.client.connection import Connection
 from slurmstead.client.head import Head
+from slurmstead.errors import UnreachableError
 
 SSH = """#!/bin/sh
 while [ "$1" != h ]; do shift; done
 shift
 exec sh -c "$*"
 """
+
+CUT = """#!/bin/sh
+while [ "$1" != h ]; do shift; done
+shift
+exec 3<&0
+sh -c "exec $*" <&3 &
+until find '{place}' -name '*big.*' | grep . >'{place}/seen'; do sleep 0.01; done
+kill $!
+"""
+"""An ssh that ends the other side as soon as a file has begun to arrive, and says where that is."""
 
 ODD = ["-rf", "a b", "new\nline", "quote'\"", "#hash", "*", "ü", "é\udcff\udc80", " lead", "$HOME"]
 
@@ -35,8 +46,9 @@ def push(
     """Copy a whole folder and return what is reported."""
     seen: list[float] = []
     names = [os.path.relpath(os.path.join(root, name), folder) for root, _, names in os.walk(folder) for name in names]
-    target.mkdir(parents=True, exist_ok=True)
-    transfer.push(connection, folder, names, str(target), map(str, like), seen.append)
+    for directory in (target, target.parent / "incoming"):
+        directory.mkdir(parents=True, exist_ok=True)
+    transfer.push(connection, folder, names, str(target), map(str, like), f"{target.parent}/incoming", seen.append)
     return seen
 
 
@@ -69,6 +81,19 @@ def test_only_what_changed_is_copied_again(connection: Connection, tmp_path: pat
     assert copied == {"main.py"}
     assert contents(tmp_path / "second") == contents(tmp_path / "project")
     assert (tmp_path / "first" / "main.py").read_text() == "main.py"
+
+
+def test_a_file_that_is_half_copied_is_none_of_the_run(connection: Connection, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "bin" / "ssh").write_text(CUT.format(place=tmp_path / "share"))
+    for name in ("project", "share"):
+        (tmp_path / name).mkdir()
+    with open(tmp_path / "project" / "big", "wb") as file:
+        file.truncate(2**31)
+    with pytest.raises(UnreachableError):
+        push(connection, tmp_path / "project", tmp_path / "share" / "input")
+
+    (seen,) = (tmp_path / "share" / "seen").read_text().splitlines()
+    assert pathlib.Path(seen).parent.name == "incoming"
 
 
 def test_names_and_links_of_any_kind_arrive_as_they_are(connection: Connection, tmp_path: pathlib.Path) -> None:

@@ -10,6 +10,7 @@ runs/ID/              a run; ID is made by the client
   log/                what Slurm and this program said about it
 environments/         virtual environments: KEY is a link to the complete one, KEY.lock its lock
 library/              this program, by its checksum, for the nodes
+incoming/             files that are being copied
 projects/KEY          the latest runs of a folder
 """
 
@@ -41,6 +42,7 @@ class Store:
         self.runs = root / "runs"
         self.environments = root / "environments"
         self.library = root / "library"
+        self.incoming = root / "incoming"
         self.projects = root / "projects"
 
     def run(self, identifier: str) -> pathlib.Path:
@@ -60,7 +62,7 @@ class Store:
         try:
             # Their modes, because parents=True would give the first of them to everybody.
             self.root.parent.mkdir(parents=True, exist_ok=True)
-            for directory in (self.root, self.runs, self.environments, self.library, self.projects):
+            for directory in (self.root, self.runs, self.environments, self.library, self.incoming, self.projects):
                 directory.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             if error.errno in FULL:

@@ -28,8 +28,8 @@ SCRIPT = "#!/bin/sh\nexec python3 -I -X utf8 {program} {root} {run} {chunk} {off
 def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     """Make the directory of a run, unless it is submitted already.
 
-    :returns: `jobs` of Slurm if it is, otherwise where the `input` is to be copied, and `like`, directories that hold
-        most of it
+    :returns: `jobs` of Slurm if it is, otherwise where the `input` is to be copied, `like`, directories that hold most
+        of it, and `incoming`, where files are until they are complete
     """
     commands.ping()
     place.make()
@@ -48,7 +48,8 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
         (run / "input").mkdir(exist_ok=True)
     before = store.read_json(place.projects / request["project"]) or []
     like = [str(place.run(name) / "input") for name in before if (place.run(name) / "input").is_dir()]
-    return {"jobs": [], "directory": str(run), "input": str(run / "input"), "like": like}
+    places = {"directory": str(run), "input": str(run / "input"), "like": like, "incoming": str(place.incoming)}
+    return {"jobs": [], **places}
 
 
 def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str, Any]:

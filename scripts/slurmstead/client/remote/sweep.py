@@ -25,6 +25,10 @@ def sweep(place: Store) -> None:
         for run in place.runs.iterdir():
             if not (run / "ledger.json").exists() and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
                 shutil.rmtree(run, ignore_errors=True)
+        for left in place.incoming.iterdir():
+            # Its time of change can already be that of the file that it is a copy of.
+            if left.stat().st_ctime < now - ABANDONED_DAYS * DAY:
+                left.unlink()
         for link in place.environments.iterdir():
             if link.is_symlink():
                 _sweep_environment(link, now - UNUSED_DAYS * DAY)
