@@ -130,10 +130,18 @@ def test_a_second_job_of_the_same_run_does_nothing(store: Store, start: Start) -
 
 
 def test_a_job_that_slurm_starts_again_begins_anew(store: Store, start: Start) -> None:
-    main = "import os; assert not os.path.exists('made'); open('made', 'w').close()"
+    main = "import os; assert not os.path.exists('made'); open('made', 'w'); print(os.listdir('../done'))"
     done = [start({"main.py": main}), start({"main.py": main})]
 
     assert [one.returncode for one in done] == [0, 0], done[1].stderr
+    assert (store.run("r1") / "stdout").read_text() == "[]\n"
+
+
+def test_a_job_that_was_signalled_says_so(store: Store, start: Start) -> None:
+    # Slurm signals all processes of a job.
+    start({"main.py": "import os, signal; os.kill(os.getppid(), 15); os.kill(os.getpid(), 15)"})
+
+    assert (result(store.run("r1"))["signalled"], result(store.run("r1"))["exit_code"]) == (True, 143)
 
 
 def test_links_and_pipes_are_left_as_they_are(store: Store, start: Start) -> None:

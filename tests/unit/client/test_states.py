@@ -66,6 +66,35 @@ def test_a_result_that_is_late_is_waited_for(store: Store, monkeypatch: pytest.M
     assert told(store, monkeypatch, line)["state"] == "running"
 
 
+@pytest.mark.parametrize(
+    ("line", "state"),
+    [
+        ("N/A|1|N/A|PENDING|BeginTime||stead:r1:0", "pending"),
+        ("NONE|1|N/A|COMPLETING|None|n1|stead:r1:0", "running"),
+        ("2026-01-01T00:00:00|1|N/A|CANCELLED|None|n1|stead:r1:0", "timeout"),
+        ("", "timeout"),
+    ],
+)
+@pytest.mark.usefixtures("fake_slurm")
+def test_a_job_that_was_signalled_has_ended_when_slurm_says_so(
+    store: Store, monkeypatch: pytest.MonkeyPatch, line: str, state: str
+) -> None:
+    submit(store)
+    done(store, 0, state="timeout", signalled=True)
+
+    assert told(store, monkeypatch, line)["state"] == state
+
+
+def test_what_slurm_said_of_a_signalled_job_is_not_asked_again(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store)
+    done(store, 0, state="timeout", signalled=True)
+    fake_slurm.state = "TIMEOUT"
+    states.look(store, ["r1"])
+    fake_slurm.state = "PENDING"
+
+    assert states.look(store, ["r1"])[0]["state"] == "timeout"
+
+
 @pytest.mark.usefixtures("fake_slurm")
 def test_what_slurm_said_is_kept_after_it_forgot(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     submit(store)

@@ -33,6 +33,7 @@ class Task:
         self.array_job = os.environ.get("SLURM_ARRAY_JOB_ID") or self.job
         self.place = self.run if self.number is None else self.run / "tasks" / str(self.number)
         self.log = self.place / "environment.log"
+        self.done = self.run / "done" / str(self.number or 0)
         self.signal: int | None = None
         self.environment: pathlib.Path | None = None
         self.started = time.time()
@@ -48,6 +49,7 @@ class Task:
         for name in ("work", "stdout", "stderr", "environment.log", "result.json", "manifest.json"):
             path = self.place / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        self.done.unlink(missing_ok=True)
         self.place.mkdir(parents=True, exist_ok=True)
         try:
             self._copy_input()
@@ -169,6 +171,8 @@ class Task:
             "task": self.number,
             "job": self.job if self.number is None else f"{self.array_job}_{os.environ['SLURM_ARRAY_TASK_ID']}",
             **ended,
+            # Slurm may start it again: only it knows whether this was the end.
+            "signalled": self.signal is not None,
             "node": os.environ.get("SLURMD_NODENAME") or os.uname().nodename,
             "nodes": os.environ.get("SLURM_JOB_NODELIST", ""),
             "start": self.started,
@@ -181,7 +185,7 @@ class Task:
         store.write_json(self.place / "result.json", result)
         store.write_json(self.place / "manifest.json", manifest.make(self.place, self.run / "input"))
         # The last word: whoever sees it finds everything else.
-        store.write_json(self.run / "done" / str(self.number or 0), result)
+        store.write_json(self.done, result)
         return int(ended["exit_code"])
 
     def _note_signal(self, number: int, _frame: FrameType | None) -> None:

@@ -58,7 +58,8 @@ def _copy_from(path: pathlib.Path, position: int, out: BinaryIO) -> int:
 
 
 def _ended(place: Store, run: str, task: int) -> bool:
-    if (place.run(run) / "done" / str(task)).exists():
+    result = store.read_json(place.run(run) / "done" / str(task))
+    if result and not result.get("signalled"):
         return True
     states_of = {entry["task"]: entry["state"] for entry in states.look(place, [run])[0]["tasks"]}
     if task not in states_of:

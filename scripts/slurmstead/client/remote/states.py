@@ -76,23 +76,26 @@ class _Run:
         spec = self.request.get("tasks")
         self.tasks: tuple[int, ...] = arrays.parse(spec)[0] if spec else (0,)
         self.results: dict[int, Mapping[str, Any]] = {}
+        self.signalled: dict[int, Mapping[str, Any]] = {}
         self.states: dict[int, dict[str, Any]] = {}
         self.read_results()
 
     @property
     def open(self) -> list[int]:
-        """The tasks that have left no result."""
+        """The tasks that have left no result, or one of which Slurm has yet to say that it is the last."""
         return [task for task in self.tasks if task not in self.results]
 
     def read_results(self) -> None:
-        """Read the results that are new; how a task ended that could leave none stands in ends.json."""
+        """Read the results that are new; how a task ended of which Slurm had to say it stands in ends.json."""
+        ends = store.read_json(self.path / "ends.json") or {}
         with contextlib.suppress(OSError):
             for name in os.listdir(self.path / "done"):
                 if name.isdigit() and int(name) not in self.results:
                     result = store.read_json(self.path / "done" / name)
                     if result:
-                        self.results[int(name)] = result
-        for name, end in (store.read_json(self.path / "ends.json") or {}).items():
+                        last = name in ends or not result.get("signalled")
+                        (self.results if last else self.signalled)[int(name)] = result
+        for name, end in ends.items():
             self.results.setdefault(int(name), end)
 
     def merge(self, rows: list[slurm.Row]) -> None:
@@ -111,7 +114,9 @@ class _Run:
         ends: dict[int, dict[str, Any]] = {}
         for task in self.open:
             row = by_task.get(task)
-            if row is None:
+            if task in self.signalled and (row is None or row.ended):
+                ends[task] = dict(self.signalled[task])
+            elif row is None:
                 reason = "Slurm does not know the job any more, and it left no result"
                 if (self.path / "cancelled").exists():
                     ends[task] = {"state": "cancelled", "reason": "cancelled before it began"}
