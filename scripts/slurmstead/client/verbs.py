@@ -128,7 +128,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
 
     @app.command()
     def cancel(
-        job: Annotated[list[str], typer.Argument(help="Numbers of jobs, or runs.", metavar="JOB...")],
+        job: Annotated[list[str], typer.Argument(help="Numbers of jobs, tasks (734_17), runs.", metavar="JOB...")],
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,

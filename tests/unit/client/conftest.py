@@ -67,7 +67,7 @@ def fake_slurm(monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
     """Return a Slurm that takes the place of the real commands."""
     fake = FakeSlurm()
     monkeypatch.setattr(commands, "run", fake.run)
-    monkeypatch.setattr(commands, "queue", fake.queue)
+    monkeypatch.setattr(commands, "queue", lambda: fake.queue())
     monkeypatch.setattr(commands, "ping", lambda: None)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     return fake

@@ -1,11 +1,14 @@
 """How runs stand: by their results first, by Slurm's word where there is none."""
 
+import errno
 import time
 from typing import Any
 
 import pytest
 
-from slurmstead.client.remote import commands, slurm, states, store
+from slurmstead.client import bundle
+from slurmstead.client.remote import commands, logs, main, slurm, states, store
+from slurmstead.client.remote.errors import WrongRequest
 from slurmstead.client.remote.store import Store
 
 from .conftest import FakeSlurm
@@ -128,6 +131,64 @@ def test_what_was_cancelled_before_it_began_is_one_row_for_all(store: Store, mon
 
     assert state["counts"] == {"completed": 1, "cancelled": 3}
     assert state["state"] == "cancelled"
+
+
+@pytest.fixture
+def chunks(store: Store, fake_slurm: FakeSlurm) -> Store:
+    """Return the store with a run of the jobs 1 and 2, which have two tasks each."""
+    fake_slurm.max_array_size = 2
+    submit(store, tasks="0-3", array="0-3", items=[["a"], ["b"], ["c"], ["d"]])
+    return store
+
+
+def test_one_task_of_an_array_is_cancelled_by_its_name(chunks: Store, fake_slurm: FakeSlurm) -> None:
+    answer = main.answer(chunks, {"action": "cancel", "jobs": ["2_1"]}, b"")
+    # Recorded from Slurm 22.05: a task that never began is gone at once.
+    left = rows("N/A|1|0|PENDING|None||stead:r1:0", "N/A|1|1|PENDING|None||stead:r1:0")
+    fake_slurm.queue = lambda: [*left, *rows("N/A|2|0|PENDING|None||stead:r1:1")]  # type: ignore[method-assign]
+    tasks = states.look(chunks, ["r1"])[0]["tasks"]
+
+    assert answer == {"runs": ["2_1"], "cancelled": ["2_1"]}
+    assert fake_slurm.cancelled == ["2_1"]
+    assert [task["state"] for task in tasks] == ["pending", "pending", "pending", "cancelled"]
+
+
+@pytest.mark.parametrize("name", ["2_2", "1_[0-1]", "1_x"])
+def test_what_is_no_task_is_not_cancelled(chunks: Store, fake_slurm: FakeSlurm, name: str) -> None:
+    with pytest.raises(WrongRequest, match="has no task"):
+        main.answer(chunks, {"action": "cancel", "jobs": [name]}, b"")
+
+    assert fake_slurm.cancelled == []
+
+
+def test_a_run_is_cancelled_although_the_disk_is_full(
+    chunks: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(store, "write", full)
+    main.answer(chunks, {"action": "cancel", "jobs": ["r1"]}, b"")
+
+    assert fake_slurm.cancelled == ["1", "2"]
+
+
+def test_one_task_of_an_array_is_made_again_with_its_item(chunks: Store) -> None:
+    answer = main.answer(chunks, {"action": "rerun", "job": "2_1", "id": "r2"}, bundle.program())
+    request = store.read_json(chunks.run("r2") / "request.json")
+
+    assert answer["jobs"] == ["3"]
+    assert (request["tasks"], request["items"][3]) == ("3", ["d"])
+
+
+@pytest.mark.parametrize(("name", "task"), [("2_1", 3), ("1_0", 0)])
+def test_a_log_is_found_by_the_name_that_slurm_gives_a_task(chunks: Store, name: str, task: int) -> None:
+    assert logs.file_of(chunks, {"job": name})[2] == chunks.run("r1") / "tasks" / str(task) / "stdout"
+
+
+def test_a_log_of_a_task_that_there_is_not_is_refused(chunks: Store) -> None:
+    with pytest.raises(WrongRequest, match="r1 has no task 9"):
+        logs.file_of(chunks, {"job": "r1", "task": 9})
 
 
 def test_tasks_of_a_second_chunk_have_their_own_numbers(

@@ -6,7 +6,7 @@ import pathlib
 import time
 from typing import Any
 
-from slurmstead.client.remote import slurm, store
+from slurmstead.client.remote import arrays, slurm, store
 from slurmstead.client.remote.arrays import Chunk
 
 BYTES_PER_CHUNK = 200
@@ -33,6 +33,13 @@ class Ledger:
     def complete(self) -> bool:
         """Whether every chunk is a job of Slurm."""
         return bool(self.parts) and len(self.jobs) == len(self.parts)
+
+    def slurm_name(self, task: int) -> str:
+        """Return what Slurm calls a task of an array."""
+        for chunk, part in enumerate(self.parts):
+            if part and task - part.offset in arrays.parse(part.indices)[0]:
+                return f"{self.jobs[chunk]}_{task - part.offset}"
+        raise ValueError(f"no task {task}")
 
     def open(self, parts: list[Chunk | None]) -> None:
         """Say which chunks there are; what is known of them stays."""

@@ -19,11 +19,11 @@ def file_of(place: Store, request: Mapping[str, Any]) -> tuple[str, int, pathlib
 
     :raises WrongRequest: an array's task is not named, or there is no such task
     """
-    run = states.find(place, request["job"])
+    run, task = states.find_task(place, request["job"])
     spec = (store.read_json(place.run(run) / "request.json") or {}).get("tasks")
-    task = request.get("task")
-    if task is None and "_" in request["job"] and request["job"].rpartition("_")[2].isdigit() and spec:
-        task = int(request["job"].rpartition("_")[2])
+    if request.get("task") is not None:
+        task = int(request["task"])
+        states.check_task(place, run, task, str(task))
     if spec and task is None:
         raise WrongRequest(f"{run} is an array ({spec})", f"Name a task: stead logs {run} --task 0")
     directory = place.run(run) / "tasks" / str(task) if spec else place.run(run)
@@ -62,8 +62,6 @@ def _ended(place: Store, run: str, task: int) -> bool:
     if result and not result.get("signalled"):
         return True
     states_of = {entry["task"]: entry["state"] for entry in states.look(place, [run])[0]["tasks"]}
-    if task not in states_of:
-        raise WrongRequest(f"{run} has no task {task}")
     return states_of[task] not in ("pending", "running")
 
 

@@ -1,5 +1,6 @@
 """The other end of the client's connection: one request from standard input, one answer on standard output."""
 
+import contextlib
 import errno
 import json
 import os
@@ -10,6 +11,7 @@ from typing import Any, BinaryIO
 
 from slurmstead.client.remote import commands, logs, manifest, states, store, submission
 from slurmstead.client.remote.errors import Refusal
+from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
 Request = Mapping[str, Any]
@@ -23,15 +25,25 @@ def _jobs(place: Store, request: Request) -> dict[str, Any]:
 
 
 def _cancel(place: Store, request: Request) -> dict[str, Any]:
-    names = [states.find(place, name) for name in request["jobs"]]
+    """End runs, and tasks that are named as JOB_TASK."""
+    found = [states.find_task(place, name) for name in request["jobs"]]
     commands.ping()
-    cancelled = []
-    for name, summary in zip(names, states.look(place, names), strict=True):
-        if summary["state"] in ("pending", "running"):
-            store.write(place.run(name) / "cancelled", b"")
-            commands.run(["scancel", *summary["jobs"]])
-            cancelled.append(name)
+    names, cancelled = [], []
+    for name, (run, task) in zip(request["jobs"], found, strict=True):
+        names.append(run if task is None else name)
+        tasks = states.look(place, [run])[0]["tasks"]
+        if any(entry["state"] in ("pending", "running") and task in (None, entry["task"]) for entry in tasks):
+            _end(place, run, task)
+            cancelled.append(names[-1])
     return {"runs": names, "cancelled": cancelled}
+
+
+def _end(place: Store, run: str, task: int | None) -> None:
+    ledger = Ledger(place.run(run))
+    # On a full disk, too: the mark only says why what never began, and is unknown to Slurm at once, left no result.
+    with contextlib.suppress(OSError):
+        store.write(states.cancellation(place.run(run), task), b"")
+    commands.run(["scancel", *(ledger.jobs.values() if task is None else [ledger.slurm_name(task)])])
 
 
 def _results(place: Store, request: Request) -> dict[str, Any]:
@@ -64,9 +76,11 @@ def _tail(place: Store, request: Request) -> dict[str, Any]:
 
 
 def _rerun(place: Store, request: Request, program: bytes) -> dict[str, Any]:
-    source = states.find(place, request["job"])
+    source, task = states.find_task(place, request["job"])
     before = store.read_json(place.run(source) / "request.json")
     order = {**before, "id": request["id"], "after": [], "again_of": source}
+    if task is not None:
+        order.update(tasks=str(task), array=str(task))
     begun = submission.begin(place, order)
     if not begun["jobs"]:
         submission.copy_input(place, {"id": request["id"], "source": source})

@@ -43,6 +43,36 @@ def find(place: Store, name: str) -> str:
     raise WrongRequest(f"{name} is no run of yours below {place.root}", "`stead jobs` shows them.")
 
 
+def find_task(place: Store, name: str) -> tuple[str, int | None]:
+    """Return the run that somebody means, and its task if they name one as Slurm does: JOB_TASK.
+
+    :raises WrongRequest: there is none
+    """
+    run = find(place, name)
+    number, separator, index = name.partition("_")
+    if name == run or not separator or not number.isdigit():
+        return run, None
+    ledger = Ledger(place.run(run))
+    part = next(ledger.parts[chunk] for chunk, job in ledger.jobs.items() if job == number)
+    task = part.offset + int(index) if part and index.isdigit() else -1
+    check_task(place, run, task, name)
+    return run, task
+
+
+def check_task(place: Store, run: str, task: int, name: str) -> None:
+    """Make sure that a run has a task.
+
+    :param name: what it is called in the refusal
+    :raises WrongRequest: it has not
+    """
+    if task not in _tasks(store.read_json(place.run(run) / "request.json") or {}):
+        raise WrongRequest(f"{run} has no task {name}", "`stead jobs --json` shows them.")
+
+
+def _tasks(request: Mapping[str, Any]) -> tuple[int, ...]:
+    return arrays.parse(request["tasks"])[0] if request.get("tasks") else (0,)
+
+
 def every(place: Store) -> list[str]:
     """Return all runs that became jobs, in the order in which they were submitted."""
     if not place.runs.is_dir():
@@ -66,6 +96,11 @@ def look(place: Store, names: list[str]) -> list[dict[str, Any]]:
     return [run.summary() for run in runs]
 
 
+def cancellation(run: pathlib.Path, task: int | None) -> pathlib.Path:
+    """Return the file that says that a run, or a task of it, was cancelled."""
+    return run / ("cancelled" if task is None else f"cancelled-{task}")
+
+
 class _Run:
     """What is known of a run."""
 
@@ -73,8 +108,7 @@ class _Run:
         self.path = path
         self.request: Mapping[str, Any] = store.read_json(path / "request.json") or {}
         self.ledger = Ledger(path)
-        spec = self.request.get("tasks")
-        self.tasks: tuple[int, ...] = arrays.parse(spec)[0] if spec else (0,)
+        self.tasks = _tasks(self.request)
         self.results: dict[int, Mapping[str, Any]] = {}
         self.signalled: dict[int, Mapping[str, Any]] = {}
         self.states: dict[int, dict[str, Any]] = {}
@@ -118,7 +152,7 @@ class _Run:
                 ends[task] = dict(self.signalled[task])
             elif row is None:
                 reason = "Slurm does not know the job any more, and it left no result"
-                if (self.path / "cancelled").exists():
+                if any(cancellation(self.path, which).exists() for which in (None, task)):
                     ends[task] = {"state": "cancelled", "reason": "cancelled before it began"}
                 elif self.ledger.complete:
                     ends[task] = {"state": "lost", "reason": reason}
