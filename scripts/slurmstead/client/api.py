@@ -4,7 +4,7 @@ import contextlib
 import os
 import pathlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from slurmstead.client import head as heads
@@ -12,7 +12,7 @@ from slurmstead.client import names, results, settings, submitting
 from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
 from slurmstead.client.records import Event, Job, Result, State
-from slurmstead.client.submitting import Observer, Silent
+from slurmstead.client.submitting import Observer, Silent, Word
 from slurmstead.errors import JobFailed, SteadError, TaskError, UnreachableError, UsageError
 
 POLL_SECONDS = 2.0
@@ -53,7 +53,7 @@ class Client:
     def submit(
         self,
         project: str | os.PathLike[str],
-        args: Sequence[str] = (),
+        args: Word | Iterable[Word] = (),
         *,
         id: str | None = None,
         **options: Any,
@@ -63,18 +63,19 @@ class Client:
         :param args: what the program is called with
         :param id: a name for the run that the caller chose: calls with the same id are one run, however often they are
             repeated, by whom, and wherever they were cut off
-        :param options: the fields of `settings.Settings`; they win over the folder's stead.toml
+        :param options: the fields of `settings.Settings`; they win over the folder's stead.toml;
+            `after` takes runs too
         :raises UnreachableError: the cluster did not answer; the same call carries on
         :raises SteadError: it cannot be done, and nothing was submitted
         """
-        chosen = self._settings(project, args, options)
+        chosen = asked(project, args, options)
         return submitting.submit(self.head, submitting.order_of(project, chosen, None, id), self._observer)
 
     def map(
         self,
         project: str | os.PathLike[str],
-        items: Iterable[Sequence[str] | str],
-        args: Sequence[str] = (),
+        items: Iterable[Word | Iterable[Word]],
+        args: Word | Iterable[Word] = (),
         *,
         id: str | None = None,
         **options: Any,
@@ -84,7 +85,7 @@ class Client:
         As many jobs of Slurm are made as its MaxArraySize asks for. `results` returns what came of it in the order of
         the items. The other parameters and errors are those of `submit`.
         """
-        chosen = self._settings(project, args, options)
+        chosen = asked(project, args, options)
         return submitting.submit(self.head, submitting.order_of(project, chosen, list(items), id), self._observer)
 
     def jobs(self, *, latest: int | None = None) -> list[State]:
@@ -147,14 +148,22 @@ class Client:
             answer = connection.ask("rerun", job=name_of(run), id=id or names.new_run("rerun"))
         return Job(answer["id"], tuple(answer["jobs"]), answer["directory"])
 
-    def _settings(
-        self, project: str | os.PathLike[str], args: Sequence[str], options: dict[str, Any]
-    ) -> settings.Settings:
-        file, _ = settings.read(pathlib.Path(project))
-        return settings.merge(file, {**options, "args": tuple(str(word) for word in args)})
-
     def _states(self, run: str, timeout: float | None) -> Iterator[State]:
         return states(self.head, run, timeout, self._observer)
+
+
+def asked(
+    project: str | os.PathLike[str], args: Word | Iterable[Word], options: Mapping[str, Any]
+) -> settings.Settings:
+    """Return what a call and the folder's stead.toml say of a run.
+
+    :raises UsageError: it cannot be meant
+    """
+    file, _ = settings.read(pathlib.Path(project))
+    given = {**options, "args": submitting.words(args)}
+    if after := options.get("after"):
+        given["after"] = [name_of(run) for run in ([after] if isinstance(after, Run) else after)]
+    return settings.merge(file, given)
 
 
 def name_of(run: Run) -> str:

@@ -88,21 +88,32 @@ def read(folder: pathlib.Path) -> tuple[Settings, dict[str, Any]]:
     path = folder / FILE
     found = head.read_toml(path)
     names.refuse_unknown(found, [*FIELDS, *head.KEYS], str(path))
+    found = _typed(found, str(path))
     where = {key: found.pop(key) for key in head.KEYS if key in found}
-    for key in ("mem", "time", "nodes", "array"):
-        if type(found.get(key)) is int:
-            found[key] = str(found[key])
-    for key, value in {**found, **where}.items():
-        expected = _kind(key)
+    return Settings(**found), where
+
+
+def _typed(found: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return settings as Settings has them: a number is taken for its text, a list for its texts.
+
+    :raises UsageError: one is something else
+    """
+    typed: dict[str, Any] = {}
+    for key, value in found.items():
+        if key in ("mem", "time", "nodes", "array") and type(value) is int:
+            value = str(value)
+        elif isinstance(value, tuple):
+            value = list(value)
+        expected: Any = _kind(key)
         # In Python a truth is a number, in TOML it is not.
         if not isinstance(value, expected) or isinstance(value, bool):
-            raise UsageError(f"{path}: expected {key} to be {KINDS[expected]}, seen {value!r}")
-    for key in ("args", "after"):
-        if key in found:
-            found[key] = tuple(str(word) for word in found[key])
-    if "env" in found:
-        found["env"] = {str(name): str(value) for name, value in found["env"].items()}
-    return Settings(**found), where
+            raise UsageError(f"{where}: expected {key} to be {KINDS[expected]}, seen {value!r}")
+        if expected is list:
+            value = tuple(str(word) for word in value)
+        elif expected is dict:
+            value = {str(name): str(text) for name, text in value.items()}
+        typed[key] = value
+    return typed
 
 
 KINDS: dict[type, str] = {str: "a string", int: "a number", list: "a list of strings", dict: "a table"}
@@ -123,4 +134,4 @@ def merge(file: Settings, given: Mapping[str, Any]) -> Settings:
     """
     names.refuse_unknown(given, FIELDS, "the call")
     said = {key: value for key, value in given.items() if value is not None and value != ()}
-    return dataclasses.replace(file, **said).checked()
+    return dataclasses.replace(file, **_typed(said, "the call")).checked()

@@ -6,7 +6,7 @@ import getpass
 import os
 import pathlib
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from slurmstead.client import environment, files, names, pending, transfer
@@ -17,6 +17,9 @@ from slurmstead.client.records import Job
 from slurmstead.client.remote import arrays
 from slurmstead.client.settings import Settings
 from slurmstead.errors import Interrupted, SteadError, UnreachableError, UsageError
+
+Word = str | int | float | os.PathLike[str]
+"""What can be an argument of a program."""
 
 
 class Observer(Protocol):
@@ -172,19 +175,30 @@ def _copy(connection: Connection, folder: Folder, begun: dict[str, Any], observe
     transfer.push(connection, folder.path, paths, begun["input"], begun["like"], begun["incoming"], observer.copied)
 
 
+def words(given: Word | Iterable[Word]) -> tuple[str, ...]:
+    """Return arguments of a program: a text or number is one, of a list each is.
+
+    >>> words("a b"), words(7), words(["-n", 7])
+    (('a b',), ('7',), ('-n', '7'))
+    """
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        return (str(given),)
+    return tuple(str(word) for word in given)
+
+
 def order_of(
     project: str | os.PathLike[str],
     settings: Settings,
-    items: Sequence[Sequence[str] | str] | None = None,
+    items: Sequence[Word | Iterable[Word]] | None = None,
     identifier: str | None = None,
 ) -> Order:
-    """Return an order for a folder; an item that is one text is one argument.
+    """Return an order for a folder.
 
     :raises UsageError: it is no folder, or there is nothing to do
     """
     listed = None
     if items is not None:
-        listed = tuple((item,) if isinstance(item, str) else tuple(str(word) for word in item) for item in items)
+        listed = tuple(map(words, items))
         if not listed:
             raise UsageError("there is nothing to map over: the list is empty")
         if settings.array:

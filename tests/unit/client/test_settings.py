@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from slurmstead.client import head, settings
+from slurmstead.client import api, head, settings
 from slurmstead.client.head import Head
+from slurmstead.client.records import Job
 from slurmstead.client.settings import Settings
 from slurmstead.errors import UsageError
 
@@ -43,9 +44,21 @@ def test_a_wrong_file_is_refused_with_what_to_do(tmp_path: pathlib.Path, text: s
     assert hint in caught.value.hint
 
 
+def test_what_python_says_is_what_the_file_says(tmp_path: pathlib.Path) -> None:
+    job = Job("r1", ("7",), "/r1")
+    found = api.asked(tmp_path, 5, {"mem": 500, "time": 90, "nodes": 2, "env": {"N": 1}, "after": [job, "8"]})
+
+    assert found == Settings(args=("5",), mem="500", time="90", nodes="2", env={"N": "1"}, after=("r1", "8"))
+    assert api.asked(tmp_path, "a b", {"after": job}) == Settings(args=("a b",), after=("r1",))
+    assert api.asked(tmp_path, ["a", 1], {"after": "12"}) == Settings(args=("a", "1"), after=("12",))
+
+
 @pytest.mark.parametrize(
     "given",
     [
+        {"cpus": "4"},
+        {"entry": pathlib.Path("main.py")},
+        {"after": "12"},
         {"mem": "8 GB"},
         {"time": "soon"},
         {"nodes": "two"},
