@@ -25,7 +25,10 @@ ENVIRONMENT_MARK = "pyvenv.cfg"
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A file or link; `size` is in bytes, None of a link. `changed` is its time of change in nanoseconds."""
+    """A file, a link, or a directory without any, whose path ends in /.
+
+    `size` is in bytes, None of what is no file. `changed` is its time of change in nanoseconds.
+    """
 
     path: str
     size: int | None
@@ -68,7 +71,7 @@ class _Rules:
             path = directory / name
             if path.is_file():
                 lines = path.read_text(errors="surrogateescape").splitlines()
-                own.append((prefix, pathspec.GitIgnoreSpec.from_lines(lines)))
+                own.append((prefix, pathspec.GitIgnoreSpec.from_lines(filter(_is_pattern, lines))))
         return _Rules((*own, *self._specs)) if own else self
 
     def leave_out(self, path: str) -> bool:
@@ -78,6 +81,15 @@ class _Rules:
             if include is not None:
                 return include
         return False
+
+
+def _is_pattern(line: str) -> bool:
+    """Whether a line means something; one that does not, such as a lone `!`, is nothing to git."""
+    try:
+        pathspec.GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
 
 
 def collect(folder: pathlib.Path) -> Folder:
@@ -91,7 +103,14 @@ def collect(folder: pathlib.Path) -> Folder:
     warnings: list[str] = []
     files = []
     for path in _walk(root, "", _Rules(), warnings):
-        seen = os.lstat(os.path.join(root, path))
+        if path.endswith("/"):
+            files.append(File(path, None, 0, 0))
+            continue
+        try:
+            seen = os.lstat(os.path.join(root, path))
+        except FileNotFoundError:
+            # It went since its directory was read, as temporary files do.
+            continue
         if stat.S_ISLNK(seen.st_mode):
             target = os.readlink(os.path.join(root, path))
             if _leaves(path, target):
@@ -106,22 +125,28 @@ def collect(folder: pathlib.Path) -> Folder:
 
 def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) -> Iterator[str]:
     directory = root / below
-    rules = rules.below(directory, below)
     try:
+        rules = rules.below(directory, below)
         entries = list(os.scandir(directory))
     except PermissionError as error:
-        raise UsageError(f"{directory} cannot be read: {error.strerror}", "Leave it out: .steadignore") from None
+        raise UsageError(f"{error.filename} cannot be read: {error.strerror}", "Leave it out: .steadignore") from None
+    empty = True
     for entry in entries:
         path = below + entry.name
         is_directory = entry.is_dir(follow_symlinks=False)
         if rules.leave_out(f"{path}/" if is_directory else path):
             continue
-        if not is_directory:
-            yield path
-        elif os.path.exists(os.path.join(entry.path, ENVIRONMENT_MARK)):
+        if is_directory and os.path.exists(os.path.join(entry.path, ENVIRONMENT_MARK)):
             warnings.append(f"{path!r} is a virtual environment, and is left out: the cluster makes its own")
-        else:
+            continue
+        empty = False
+        if is_directory:
             yield from _walk(root, f"{path}/", rules, warnings)
+        else:
+            yield path
+    if empty and below:
+        # Programs write into a directory that is there, whatever of it is left out.
+        yield below
 
 
 def _leaves(path: str, target: str) -> bool:

@@ -123,7 +123,7 @@ def submit(
         if not begun["jobs"]:
             try:
                 _copy(connection, order.folder, begun, observer)
-                listed = [(file.path, file.size) for file in order.folder.files]
+                listed = [(file.path, file.size) for file in order.folder.files if not file.path.endswith("/")]
                 begun["jobs"] = connection.ask("submit", **{**request, "id": run, "files": listed})["jobs"]
                 job = Job(run, tuple(begun["jobs"]), begun["directory"])
             except (UnreachableError, Interrupted):

@@ -38,6 +38,7 @@ IGNORED = [
     "s\\ p/\n",
     "# a comment\n\n*.py  \n",
     "[ab].*\n",
+    "!\n/\n*.log\n",
 ]
 
 
@@ -56,18 +57,19 @@ def test_gitignore_means_what_it_means_to_git(tmp_path: pathlib.Path, text: str,
         text=True,
     ).stdout
 
-    assert submitted(folder) == sorted(listed.strip("\0").split("\0"))
+    # Directories are nothing to git.
+    assert [path for path in submitted(folder) if not path.endswith("/")] == sorted(listed.strip("\0").split("\0"))
 
 
 def test_steadignore_says_more_than_gitignore(tmp_path: pathlib.Path) -> None:
-    folder = write(tmp_path, {"a": "", "data.bin": "", ".gitignore": "*.bin\n", ".steadignore": "!data.bin\na\n"})
+    folder = write(tmp_path / "p", {"a": "", "data.bin": "", ".gitignore": "*.bin\n", ".steadignore": "!data.bin\na\n"})
 
     assert submitted(folder) == [".gitignore", ".steadignore", "data.bin"]
 
 
 def test_what_only_this_computer_can_use_stays_here(tmp_path: pathlib.Path) -> None:
     unwanted = {".git/config": "", "x/__pycache__/y.pyc": "", "stead-results/r/stdout": "", "venv/pyvenv.cfg": ""}
-    folder = write(tmp_path, {"main.py": "", "x/stead-results/kept": "", "venv/lib/q.py": "", **unwanted})
+    folder = write(tmp_path / "p", {"main.py": "", "x/stead-results/kept": "", "venv/lib/q.py": "", **unwanted})
     found = files.collect(folder)
 
     assert [file.path for file in found.files] == ["main.py", "x/stead-results/kept"]
@@ -76,11 +78,11 @@ def test_what_only_this_computer_can_use_stays_here(tmp_path: pathlib.Path) -> N
 
 def test_names_and_links_of_any_kind_are_listed(tmp_path: pathlib.Path) -> None:
     names = ["-rf", "new\nline", "é\udcff", " lead", "*"]
-    write(tmp_path, dict.fromkeys(names, "x"))
-    (tmp_path / "in").symlink_to("-rf")
-    (tmp_path / "out").symlink_to("../elsewhere")
-    os.mkfifo(tmp_path / "pipe")
-    found = files.collect(tmp_path)
+    folder = write(tmp_path / "p", dict.fromkeys(names, "x"))
+    (folder / "in").symlink_to("-rf")
+    (folder / "out").symlink_to("../elsewhere")
+    os.mkfifo(folder / "pipe")
+    found = files.collect(folder)
 
     assert [(file.path, file.size) for file in found.files] == sorted(
         [*((n, 1) for n in names), ("in", None), ("out", None)]
@@ -102,6 +104,14 @@ def test_a_change_of_a_file_changes_the_fingerprint(tmp_path: pathlib.Path) -> N
 
     assert seen[0] == seen[1]
     assert len(set(seen)) == 3
+
+
+def test_a_directory_without_files_is_submitted(tmp_path: pathlib.Path) -> None:
+    folder = write(tmp_path / "project", {"main.py": "", ".gitignore": "*.csv\ngone/\n", "out/old.csv": ""})
+    for name in ("empty", "a/b", "gone"):
+        (folder / name).mkdir(parents=True)
+
+    assert submitted(folder) == [".gitignore", "a/b/", "empty/", "main.py", "out/"]
 
 
 def test_what_is_no_folder_is_refused(tmp_path: pathlib.Path) -> None:
