@@ -72,7 +72,7 @@ class Order:
             "tasks": arrays.text(listed) if listed else None,
             "limit": limit,
             "items": self.items,
-            "environment": environment.find(self.folder.path, settings),
+            "environment": check_wheels(self.folder, environment.find(self.folder.path, settings)),
             "project": names.folder_key(self.folder.path),
             "folder": str(self.folder.path),
             "client": f"{getpass.getuser()}@{socket.gethostname()}",
@@ -101,6 +101,20 @@ def check_entry(folder: Folder, entry: str | None) -> str:
     if not path.endswith(".py") and found.size is not None and not found.mode & 0o100:
         raise UsageError(f"{entry} cannot be executed", f"chmod +x {folder.path / path}")
     return path
+
+
+def check_wheels(folder: Folder, found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return an environment whose wheels are all submitted.
+
+    :raises UsageError: they are not; an ignore file for Python often has `wheels/` or `*.whl`
+    """
+    if found and "wheels" in found:
+        submitted = {file.path for file in folder.files}
+        for wheel in sorted((folder.path / found["wheels"]).glob("*.whl")):
+            path = os.path.normpath(os.path.join(found["wheels"], wheel.name))
+            if path not in submitted:
+                raise UsageError(f"an ignore file leaves out {path}", f"Write !{path} into {folder.path}/.steadignore")
+    return found
 
 
 def submit(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from slurmstead.client import environment
+from slurmstead.client import environment, submitting
 from slurmstead.client.remote import venv
 from slurmstead.client.settings import Settings
 from slurmstead.errors import UsageError
@@ -85,6 +85,19 @@ def test_other_wheels_are_another_environment(tmp_path: pathlib.Path) -> None:
         digests.append(found["wheels_digest"])
 
     assert digests[0] != digests[1]
+
+
+def test_wheels_that_an_ignore_file_leaves_out_are_named(tmp_path: pathlib.Path) -> None:
+    folder = write(tmp_path, requirements_txt="a", main_py="", _gitignore="wheels/\n")
+    (folder / "wheels").mkdir()
+    (folder / "wheels" / "a-1-py3-none-any.whl").write_text("")
+    order = submitting.order_of(folder, Settings(wheels="wheels"))
+    with pytest.raises(UsageError, match="an ignore file leaves out wheels/a-1-py3-none-any.whl") as caught:
+        order.request()
+    (folder / ".steadignore").write_text("!wheels/\n")
+
+    assert "Write !wheels/" in caught.value.hint
+    assert submitting.order_of(folder, Settings(wheels="wheels")).request()["environment"]["wheels"] == "wheels"
 
 
 PYTHON = venv.Python(os.path.realpath(sys.executable), "3.11", "linux-x86_64")
