@@ -19,7 +19,7 @@ from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job, State
-from slurmstead.errors import UnreachableError, UsageError
+from slurmstead.errors import CheckFailed, MachineError, SteadError, UnreachableError, UsageError
 from slurmstead.progress import count
 
 
@@ -134,6 +134,7 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
     """Fetch what runs left; with `everything`, of all that are not here as a whole.
 
     :raises UsageError: no run is named
+    :raises SteadError: one could not be fetched; all others were
     """
     if not jobs and not everything:
         raise UsageError("which jobs are meant is not said", "Name them, or say --all.")
@@ -143,11 +144,23 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
             jobs = [state.id for state in known if not results.is_complete(to / state.id) and _left_something(state)]
             if not jobs:
                 out.print(f"all that {count(len(known), 'run')} left is in {to}")
+        failures: list[SteadError] = []
         for job in jobs:
-            fetched = results.fetch(connection, job, to, bars)
+            try:
+                fetched = results.fetch(connection, job, to, bars)
+            except MachineError:
+                raise
+            except (CheckFailed, UsageError) as error:
+                # It would be the same each time, and what comes behind it would never be fetched.
+                failures.append(error)
+                continue
             words = f"{count(fetched.new, 'file')} fetched ({display.size(fetched.bytes)}), {len(fetched.files)} in all"
             still = "" if fetched.state.ended else f"; {display.state_words(fetched.state)}: fetch again later"
             out.print(Text(f"{fetched.directory}: {words}{still}"), soft_wrap=True)
+        for failure in failures[:-1]:
+            bars.note(str(failure))
+        if failures:
+            raise failures[-1]
 
 
 def _left_something(state: State) -> bool:
