@@ -1,9 +1,12 @@
 """Results on this computer: each file fetched once, and only believed when its checksum is right."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 from slurmstead.client import transfer
@@ -11,7 +14,8 @@ from slurmstead.client.connection import Connection
 from slurmstead.client.records import Result, State
 from slurmstead.client.remote.manifest import checksum
 from slurmstead.client.submitting import Observer
-from slurmstead.errors import CheckFailed, TaskError, UsageError
+from slurmstead.errors import CheckFailed, MachineError, TaskError, UsageError
+from slurmstead.progress import count
 
 RECORD = ".stead.json"
 """In the directory of a run: which of its files were verified, by path, and whether it is complete."""
@@ -41,15 +45,42 @@ def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observ
 
     :raises UnreachableError: the connection was cut; the same call carries on
     :raises CheckFailed: a file is not what the node wrote
+    :raises MachineError: this computer cannot write there
     """
     answer = connection.ask("results", job=job)
-    directory = into / answer["run"]
+    directory = into / _checked(answer, "run")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with _alone(directory, observer):
+            return _fetch(connection, answer, directory, observer)
+    except OSError as error:
+        place = error.filename or directory
+        raise MachineError(f"{place} cannot be written: {error.strerror}", "Fetch elsewhere: --to") from None
+
+
+@contextlib.contextmanager
+def _alone(directory: pathlib.Path, observer: Observer) -> Iterator[None]:
+    """Let no other command fetch to a directory: what it copies need not be copied twice."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        # NFS locks no directories; without a lock nothing is wrong, only done twice.
+        with contextlib.suppress(OSError):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                observer.note(f"another command fetches to {directory}; waiting for it")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Path, observer: Observer) -> Fetched:
     state = State.read(answer["summary"])
-    fetched = Fetched(directory, state, [entry["path"] for entry in answer["files"]])
-    directory.mkdir(parents=True, exist_ok=True)
+    fetched = Fetched(directory, state, [_checked(entry, "path") for entry in answer["files"]])
     record = _read_record(directory)
     verified: dict[str, Any] = record.get("files", {})
-    missing = [entry for entry in answer["files"] if not _have(directory, _checked(entry), verified)]
+    missing = [entry for entry in answer["files"] if not _have(directory, entry, verified)]
     size = sum(entry.get("size", 0) for entry in missing)
     room = shutil.disk_usage(directory).free
     if size > room:
@@ -69,8 +100,9 @@ def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observ
         fetched.bytes += sum(entry.get("size", 0) for entry in missing) - sum(entry.get("size", 0) for entry in still)
         missing = still
     if missing:
+        others = f", nor {count(len(missing) - 1, 'other file')}" if len(missing) > 1 else ""
         raise CheckFailed(
-            f"{missing[0]['path']!r} of {answer['run']} is not what the node wrote, nor are {len(missing) - 1} others",
+            f"{missing[0]['path']!r} of {answer['run']} is not what the node wrote{others}",
             "Did something change them on the share after the job? `stead rerun` makes them again.",
         )
     _write_record(directory, {"files": verified, "complete": state.ended})
@@ -101,12 +133,12 @@ def read(fetched: Fetched) -> list[Result]:
     return found
 
 
-def _checked(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry whose path stays in the directory."""
-    path = entry["path"]
+def _checked(entry: dict[str, Any], key: str) -> str:
+    """Return a path of the cluster's that stays in the directory."""
+    path = str(entry[key])
     if os.path.isabs(path) or os.path.normpath(path) != path or path.split(os.sep)[0] == os.pardir:
         raise UsageError(f"the cluster names a file outside of the run: {path!r}", "Nothing was fetched.")
-    return entry
+    return path
 
 
 def _have(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, Any]) -> bool:
@@ -151,6 +183,6 @@ def _read_record(directory: pathlib.Path) -> dict[str, Any]:
 
 
 def _write_record(directory: pathlib.Path, record: dict[str, Any]) -> None:
-    temporary = directory / f"{RECORD}.new"
+    temporary = directory / f"{RECORD}.{os.getpid()}"
     temporary.write_text(json.dumps(record))
     temporary.replace(directory / RECORD)

@@ -81,7 +81,8 @@ def pull(connection: Connection, source: str, files: Iterable[str], target: path
     :raises SteadError: not everything arrived; what did is used by the next attempt
     """
     target.mkdir(parents=True, exist_ok=True)
-    _run(connection, [f"{connection.head.host}:{source}/", f"{target}/"], files, report)
+    # Absolute, because what stands before a : would be a host.
+    _run(connection, [f"{connection.head.host}:{source}/", f"{target.absolute()}/"], files, report)
 
 
 def _run(connection: Connection, places: list[str], files: Iterable[str], report: Report) -> None:

@@ -1,15 +1,22 @@
 """Results on this computer: fetched once, and verified."""
 
+import concurrent.futures
+import contextlib
 import hashlib
+import io
 import pathlib
+import threading
+import time
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from slurmstead.client import results, transfer
+from slurmstead.client import actions, results, transfer
+from slurmstead.client import head as heads
 from slurmstead.client.submitting import Silent
-from slurmstead.errors import CheckFailed, UnreachableError, UsageError
+from slurmstead.errors import CheckFailed, MachineError, UnreachableError, UsageError
 
 SUMMARY = {
     "id": "r1",
@@ -115,6 +122,42 @@ def test_what_its_owner_changed_is_left_alone_and_what_they_removed_comes_again(
 
     assert fetch(head, tmp_path).new == 1
     assert [(tmp_path / "r1" / name).read_text() for name in "abc"] == ["mine", "two", "three"]
+
+
+def test_two_at_once_fetch_each_file_once(head: Head, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = threading.Event()
+
+    def slow(*arguments: Any) -> None:
+        begun.set()
+        time.sleep(0.3)
+        head.pull(*arguments)
+
+    monkeypatch.setattr(transfer, "pull", slow)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        first = pool.submit(fetch, head, tmp_path)
+        begun.wait()
+        second = pool.submit(fetch, head, tmp_path)
+
+    assert [first.result().new, second.result().new] == [3, 0]
+    assert head.copied == ["a", "b", "c"]
+
+
+def test_a_run_that_cannot_be_fetched_keeps_no_other_back(
+    head: Head, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head.spoiled = {"b": results.ATTEMPTS}
+    monkeypatch.setattr(actions, "Connection", lambda *_: contextlib.nullcontext(head))
+    out = io.StringIO()
+    with pytest.raises(CheckFailed, match="'b' of r1 is not what the node wrote"):
+        actions.fetch(Console(file=out), Console(file=out), heads.Head("h"), ["r1", "r1"], tmp_path, everything=False)
+
+    assert "r1: 1 file fetched" in out.getvalue()
+
+
+def test_where_nothing_can_be_written_is_said(head: Head, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="cannot be written: Not a directory"):
+        fetch(head, tmp_path / "file")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "work/../../x", ".."])

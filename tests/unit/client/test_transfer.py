@@ -56,14 +56,18 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_ten_thousand_small_files_go_and_come_with_progress(connection: Connection, tmp_path: pathlib.Path) -> None:
+def test_ten_thousand_small_files_go_and_come_with_progress(
+    connection: Connection, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "many").mkdir()
     for number in range(10_000):
         (tmp_path / "many" / str(number)).write_text(f"{number}\n")
     seen = push(connection, tmp_path / "many", tmp_path / "cluster")
-    transfer.pull(connection, str(tmp_path / "cluster"), os.listdir(tmp_path / "many"), tmp_path / "back", seen.append)
+    monkeypatch.chdir(tmp_path)
+    back = pathlib.Path("a:b")
+    transfer.pull(connection, str(tmp_path / "cluster"), os.listdir(tmp_path / "many"), back, seen.append)
 
-    assert contents(tmp_path / "back") == contents(tmp_path / "many")
+    assert contents(back) == contents(tmp_path / "many")
     assert seen[-1] == 1.0
     assert len(set(seen)) > 2
 
