@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slurmstead.client.names import refuse_unknown
-from slurmstead.errors import UsageError
+from slurmstead.errors import MachineError, UsageError
 
 KEYS = ("head", "ssh_config", "directory")
 """What each of the places may say; the environment says it as STEAD_HEAD and so on."""
@@ -23,9 +23,20 @@ class Head:
     directory: str | None = None
 
 
+def home() -> pathlib.Path:
+    """Return the user's home on this computer.
+
+    :raises MachineError: nobody knows it
+    """
+    try:
+        return pathlib.Path.home()
+    except RuntimeError:
+        raise MachineError("this computer does not know where your home is", "Set HOME.") from None
+
+
 def user_file() -> pathlib.Path:
     """Return the file in which a user says once what holds for all projects; it need not exist."""
-    config = os.environ.get("XDG_CONFIG_HOME") or pathlib.Path.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or home() / ".config"
     return pathlib.Path(config) / "slurmstead" / "client.toml"
 
 

@@ -11,11 +11,25 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+from slurmstead.client import head
+from slurmstead.errors import MachineError
+
 
 def directory() -> pathlib.Path:
     """Return where submissions are remembered; it need not exist."""
-    state = os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local" / "state"
+    state = os.environ.get("XDG_STATE_HOME") or head.home() / ".local" / "state"
     return pathlib.Path(state) / "slurmstead" / "client"
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    """Say where this computer cannot remember: without that a cut submission would become two."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or directory()
+        hint = "Name a directory that you can write: export XDG_STATE_HOME=DIRECTORY"
+        raise MachineError(f"submissions cannot be remembered in {place}: {error.strerror}", hint) from None
 
 
 @dataclasses.dataclass
@@ -30,11 +44,12 @@ class Pending:
         """Keep the id that the next attempt uses, before the first byte is sent."""
         self.run, self.fingerprint = run, fingerprint
         temporary = self.path.with_suffix(".new")
-        with open(temporary, "w") as file:
-            json.dump({"run": run, "fingerprint": fingerprint}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
+        with _writing():
+            with open(temporary, "w") as file:
+                json.dump({"run": run, "fingerprint": fingerprint}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path)
 
     def forget(self) -> None:
         """Let the next attempt be a new submission."""
@@ -47,10 +62,12 @@ def claim(what: Any) -> Iterator[Pending]:
     """Yield the submission of `what` that was interrupted, or a new one; two clients never get the same.
 
     :param what: all that tells this submission from others, as JSON can hold it
+    :raises MachineError: this computer cannot remember it
     """
     digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
-    directory().mkdir(mode=0o700, parents=True, exist_ok=True)
-    chosen, descriptor = _choose(digest)
+    with _writing():
+        directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+        chosen, descriptor = _choose(digest)
     try:
         yield chosen
     finally:

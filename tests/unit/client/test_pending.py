@@ -1,8 +1,13 @@
 """Submissions that were begun: one that was interrupted goes on, and two at once never meet."""
 
 import json
+import pathlib
+import pwd
 
-from slurmstead.client import pending
+import pytest
+
+from slurmstead.client import head, pending
+from slurmstead.errors import MachineError
 
 
 def test_an_interrupted_submission_is_found_again() -> None:
@@ -45,6 +50,22 @@ def test_many_after_each_other_need_one_place() -> None:
             pass
 
     assert len(list(pending.directory().glob("*.lock"))) == 2
+
+
+def test_where_nothing_can_be_remembered_is_said(own_home: pathlib.Path) -> None:
+    (own_home / ".local").write_text("")
+    with pytest.raises(MachineError, match="cannot be remembered in .*: Not a directory"), pending.claim("x"):
+        pass
+
+
+def test_a_computer_that_knows_no_home_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_: object) -> None:
+        raise KeyError
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(MachineError, match="does not know where your home is"):
+        head.choose({}, {})
 
 
 def test_what_is_half_written_is_no_submission() -> None:
