@@ -1,6 +1,5 @@
 """What the verbs do."""
 
-import dataclasses
 import json
 import os
 import pathlib
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from slurmstead.client import api, display, names, pending, results, settings, submitting
+from slurmstead.client import api, display, results, settings, submitting
 from slurmstead.client import head as heads
 from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
@@ -175,12 +174,6 @@ def cancel(out: Console, messages: Console, head: Head, jobs: list[str]) -> None
         out.print(Text(f"{run}: {'cancelled' if run in answer['cancelled'] else 'had ended already'}"), soft_wrap=True)
 
 
-def rerun(out: Console, messages: Console, head: Head, job: str) -> None:
+def rerun(out: Console, messages: Console, head: Head, job: str, identifier: str | None) -> None:
     """Submit a run once more; as with submit, an attempt that was cut off goes on."""
-    note = display.Bars(messages).note
-    with pending.claim(["rerun", dataclasses.astuple(head), job]) as kept, Connection(head, note) as connection:
-        if not kept.run:
-            kept.remember(names.new_run("rerun"), "")
-        answer = connection.ask("rerun", job=job, id=kept.run)
-        _print_job(out, Job(answer["id"], tuple(answer["jobs"]), answer["directory"]))
-        kept.forget()
+    submitting.rerun(head, job, identifier, display.Bars(messages), lambda _, made: _print_job(out, made))

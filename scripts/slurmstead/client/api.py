@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from slurmstead.client import head as heads
-from slurmstead.client import names, results, settings, submitting
+from slurmstead.client import results, settings, submitting
 from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
 from slurmstead.client.records import Event, Job, Result, State
@@ -143,10 +143,8 @@ class Client:
             return list(connection.ask("cancel", jobs=[name_of(run) for run in runs])["cancelled"])
 
     def rerun(self, run: Run, *, id: str | None = None) -> Job:
-        """Submit what a run was made of once more, as a run of its own."""
-        with Connection(self.head) as connection:
-            answer = connection.ask("rerun", job=name_of(run), id=id or names.new_run("rerun"))
-        return Job(answer["id"], tuple(answer["jobs"]), answer["directory"])
+        """Submit what a run was made of once more, as a run of its own; `id` and errors are those of `submit`."""
+        return submitting.rerun(self.head, name_of(run), id, self._observer)
 
     def _states(self, run: str, timeout: float | None) -> Iterator[State]:
         return states(self.head, run, timeout, self._observer)

@@ -6,7 +6,7 @@ import getpass
 import os
 import pathlib
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from slurmstead.client import environment, files, names, pending, transfer
@@ -75,8 +75,16 @@ class Order:
             "environment": check_wheels(self.folder, environment.find(self.folder.path, settings)),
             "project": names.folder_key(self.folder.path),
             "folder": str(self.folder.path),
-            "client": f"{getpass.getuser()}@{socket.gethostname()}",
+            "client": f"{_user()}@{socket.gethostname()}",
         }
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        # In a container nobody may have the number of the user.
+        return str(os.getuid())
 
 
 LOCAL = ("requirements", "index", "wheels")
@@ -135,19 +143,11 @@ def submit(
     with pending.claim(told_apart) as kept, Connection(head, observer.note) as connection:
         begun, run = _begin(connection, order, request, kept, observer)
         if not begun["jobs"]:
-            try:
+            with _discarded(connection, kept, run):
                 _copy(connection, order.folder, begun, observer)
                 listed = [(file.path, file.size) for file in order.folder.files if not file.path.endswith("/")]
                 begun["jobs"] = connection.ask("submit", **{**request, "id": run, "files": listed})["jobs"]
                 job = Job(run, tuple(begun["jobs"]), begun["directory"])
-            except (UnreachableError, Interrupted):
-                raise
-            except SteadError:
-                # Only what certainly is no job may be forgotten: the next attempt has another id then.
-                with contextlib.suppress(SteadError):
-                    if connection.ask("discard", id=run)["discarded"]:
-                        kept.forget()
-                raise
         else:
             job = Job(run, tuple(begun["jobs"]), begun["directory"], again=True)
         try:
@@ -159,6 +159,41 @@ def submit(
             raise
         kept.forget()
     return job
+
+
+def rerun(
+    head: Head,
+    run: str,
+    identifier: str | None,
+    observer: Observer,
+    done: Callable[[Connection, Job], None] = lambda *_: None,
+) -> Job:
+    """Submit once more what a run, or a task of it, was made of; cut off it goes on as `submit` does."""
+    claimed = pending.claim(["rerun", dataclasses.astuple(head), run, identifier])
+    with claimed as kept, Connection(head, observer.note) as connection:
+        if not kept.run:
+            kept.remember(identifier or names.new_run("rerun"), "")
+        with _discarded(connection, kept, kept.run):
+            answer = connection.ask("rerun", job=run, id=kept.run)
+        job = Job(answer["id"], tuple(answer["jobs"]), answer["directory"])
+        done(connection, job)
+        kept.forget()
+    return job
+
+
+@contextlib.contextmanager
+def _discarded(connection: Connection, kept: pending.Pending, run: str) -> Iterator[None]:
+    """Leave nothing of a run on the cluster if the block ends with a refusal."""
+    try:
+        yield
+    except (UnreachableError, Interrupted):
+        raise
+    except SteadError:
+        # Only what certainly is no job may be forgotten: the next attempt has another id then.
+        with contextlib.suppress(SteadError):
+            if connection.ask("discard", id=run)["discarded"]:
+                kept.forget()
+        raise
 
 
 def _begin(

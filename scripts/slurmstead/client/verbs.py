@@ -12,6 +12,9 @@ SshConfig = Annotated[str | None, typer.Option("--ssh-config", help="Another con
 Directory = Annotated[
     str | None, typer.Option("--directory", help="Where runs stand on the cluster.", show_default="~/slurmstead")
 ]
+Identifier = Annotated[
+    str | None, typer.Option("--id", help="Name of the run; a repeated call with it submits nothing.")
+]
 OneJob = Annotated[str, typer.Argument(help="The number of a job, a run, or the beginning of its name.", metavar="JOB")]
 Jobs = Annotated[list[str] | None, typer.Argument(help="Numbers of jobs, or runs.", metavar="JOB...")]
 To = Annotated[pathlib.Path, typer.Option("--to", help="Where results go.")]
@@ -45,9 +48,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         requirements: Annotated[str | None, typer.Option(help="What to install, unless it is found.")] = None,
         index: Annotated[str | None, typer.Option(help="Where pip finds packages: a URL.")] = None,
         wheels: Annotated[str | None, typer.Option(help="A directory of wheels in the folder.")] = None,
-        identifier: Annotated[
-            str | None, typer.Option("--id", help="Name of the run; a repeated call with it submits nothing.")
-        ] = None,
+        identifier: Identifier = None,
         wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended; 4 if not well.")] = False,
         head: HeadNode = None,
         ssh_config: SshConfig = None,
@@ -140,9 +141,15 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         actions.cancel(out, messages, chosen, job)
 
     @app.command()
-    def rerun(job: OneJob, head: HeadNode = None, ssh_config: SshConfig = None, directory: Directory = None) -> None:
+    def rerun(
+        job: OneJob,
+        identifier: Identifier = None,
+        head: HeadNode = None,
+        ssh_config: SshConfig = None,
+        directory: Directory = None,
+    ) -> None:
         """Run once more what a job was made of, whatever the folder holds now."""
         from slurmstead.client import actions
 
         chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
-        actions.rerun(out, messages, chosen, job)
+        actions.rerun(out, messages, chosen, job, identifier)

@@ -1,5 +1,6 @@
 """The command line, as far as it goes without a cluster."""
 
+import contextlib
 import dataclasses
 import io
 import pathlib
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from slurmstead import cli
-from slurmstead.client import api, connection, display, transfer
+from slurmstead.client import api, connection, display, submitting, transfer
 from slurmstead.client.head import Head
 from slurmstead.client.records import State, TaskState
 from slurmstead.errors import ExitCode, SteadError, TaskError, UnreachableError, UsageError
@@ -142,6 +143,25 @@ def test_a_run_that_the_head_node_does_not_know_is_not_waited_for(monkeypatch: p
 
     with pytest.raises(TaskError, match="has no home"):
         next(api.states(Head("h"), "r", None, api.Silent()))
+
+
+def test_a_rerun_that_was_cut_goes_on_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Cut:
+        def ask(self, action: str, id: str, **_: str) -> dict[str, Any]:
+            asked.append(id)
+            if len(asked) == 1:
+                raise UnreachableError("cut")
+            return {"id": id, "jobs": ["8"], "directory": "/r"}
+
+    monkeypatch.setattr(submitting, "Connection", lambda *_: contextlib.nullcontext(Cut()))
+    client = api.Client("h")
+    with pytest.raises(UnreachableError):
+        client.rerun("r")
+
+    assert client.rerun("r").id == asked[0]
+    assert client.rerun("r").id not in asked[:2]
 
 
 def test_a_terminal_shows_how_far_a_copy_is() -> None:
