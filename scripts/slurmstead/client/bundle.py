@@ -13,18 +13,21 @@ PACKAGES = ("slurmstead", "slurmstead/client")
 ON_NODES = "import sys\nfrom slurmstead.client.remote.job import main\nsys.exit(main(sys.argv[1:]))\n"
 
 ON_HEAD = """
-import json, os, sys, tempfile
+import json, os, sys
 stdin = sys.stdin.buffer
 request = json.loads(stdin.readline())
 program = stdin.read(request.pop("program_bytes"))
-with tempfile.NamedTemporaryFile(prefix="stead-", suffix=".pyz") as file:
-    file.write(program)
-    file.flush()
-    sys.path.insert(0, file.name)
-    from slurmstead.client.remote import main
+file = open(os.memfd_create("stead"), "wb")
+file.write(program)
+file.flush()
+sys.path.insert(0, f"/proc/self/fd/{file.fileno()}")
+from slurmstead.client.remote import main
 sys.exit(main.serve(request, program, sys.stdout.buffer))
 """
-"""What the head node's python3 is given on its command line: it reads a request and the program, and answers."""
+"""What the head node's python3 is given on its command line: it reads a request and the program, and answers.
+
+The program is kept in memory: where the disk is full, a request is what says so, or cancels what fills it.
+"""
 
 
 @functools.cache

@@ -37,11 +37,11 @@ def test_the_same_sources_are_the_same_program() -> None:
     assert bundle.program() == first
 
 
-def ask(store: Store, action: str, **request: Any) -> Any:
-    """Return what the head node answers, as through ssh."""
+def ask(store: Store, action: str, before: str = "", **request: Any) -> Any:
+    """Return what the head node answers, as through ssh; `before` is what happens to its Python first."""
     line = {"action": action, "directory": str(store.root), **request, "program_bytes": len(bundle.program())}
     done = subprocess.run(
-        [sys.executable, "-I", "-c", bundle.ON_HEAD],
+        [sys.executable, "-I", "-c", before + bundle.ON_HEAD],
         input=json.dumps(line).encode() + b"\n" + bundle.program(),
         capture_output=True,
         check=False,
@@ -52,6 +52,12 @@ def ask(store: Store, action: str, **request: Any) -> Any:
 
 def test_the_head_node_answers_through_its_standard_input(store: Store) -> None:
     assert ask(store, "jobs") == {"jobs": []}
+
+
+def test_a_head_node_without_room_for_temporary_files_answers(store: Store) -> None:
+    full = "import tempfile; tempfile.tempdir = '/nowhere'\n"
+
+    assert ask(store, "jobs", full) == {"jobs": []}
 
 
 def test_a_refusal_is_an_answer(store: Store) -> None:
