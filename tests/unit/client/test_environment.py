@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from slurmstead.client import environment, submitting
-from slurmstead.client.remote import venv
+from slurmstead.client.remote import sweep, venv
+from slurmstead.client.remote.store import Store
 from slurmstead.client.settings import Settings
 from slurmstead.errors import UsageError
 
@@ -212,3 +213,33 @@ def test_what_a_killed_builder_left_is_removed(tmp_path: pathlib.Path, monkeypat
     ensure(tmp_path)
 
     assert not left.exists()
+
+
+def test_a_link_that_a_killed_builder_left_is_no_obstacle(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subprocess, "run", FakeBuild())
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / f"{venv.key(WANTED, PYTHON)}.link").symlink_to("gone")
+
+    assert ensure(tmp_path).exists()
+
+
+HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.lockf(f, 2); print(flush=True); time.sleep(60)"
+
+
+def test_what_a_killed_builder_left_goes_although_nobody_builds_it_again(store: Store) -> None:
+    store.make()
+    for name in ("left.build-1", "used.build-1", "used.build-2", "busy.build-1"):
+        (store.environments / name).mkdir()
+    (store.environments / "used").symlink_to("used.build-2")
+    (store.environments / "used.build-2" / "used").touch()
+    command = [sys.executable, "-c", HOLD, str(store.environments / "busy.lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as builder:
+        assert builder.stdout is not None
+        builder.stdout.readline()
+        sweep.sweep(store)
+        builder.kill()
+
+    left = sorted(path.name for path in store.environments.iterdir() if path.suffix != ".lock")
+    assert left == ["busy.build-1", "used", "used.build-2"]

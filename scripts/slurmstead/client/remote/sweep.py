@@ -32,6 +32,16 @@ def sweep(place: Store) -> None:
         for link in place.environments.iterdir():
             if link.is_symlink():
                 _sweep_environment(link, now - UNUSED_DAYS * DAY)
+        for directory in place.environments.glob("*.build-*"):
+            _sweep_build(directory)
+
+
+def _sweep_build(directory: pathlib.Path) -> None:
+    """Remove what a killed build left; who builds or makes the link holds the lock."""
+    link = directory.with_name(directory.name.partition(".build-")[0])
+    with contextlib.suppress(NoAnswer), store.locked(link.with_name(f"{link.name}.lock"), 0):
+        if not link.is_symlink() or os.readlink(link) != directory.name:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _sweep_environment(link: pathlib.Path, before: float) -> None:

@@ -144,6 +144,7 @@ def _build(
         (target / "used").touch()
         os.sync()
         temporary = target.with_suffix(".link")
+        temporary.unlink(missing_ok=True)
         temporary.symlink_to(target.name)
         os.replace(temporary, link)
     except BaseException:
