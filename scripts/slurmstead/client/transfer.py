@@ -27,7 +27,8 @@ OPTIONS = (
     # Whatever the modes were, their owner can copy and remove the files.
     "--chmod=u+rwX",
     "--from0",
-    "--secluded-args",
+    # Since 3.2.6 it is called --secluded-args, and this still is.
+    "--protect-args",
     # A large file that was cut goes on where it was.
     f"--partial-dir={PARTIAL}",
     "--info=progress2",
