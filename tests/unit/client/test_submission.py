@@ -1,13 +1,15 @@
 """A run becomes a job once, wherever its submission is cut off."""
 
 import pathlib
+import time
 from typing import Any
 
 import pytest
 
 from slurmstead.client import bundle
-from slurmstead.client.remote import states, submission
+from slurmstead.client.remote import commands, states, submission
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
+from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
 from .conftest import FakeSlurm
@@ -74,6 +76,22 @@ def test_a_call_that_never_reached_slurm_is_made_again(
         submit(store)
 
     assert submit(store) == ["1"]
+
+
+def test_a_call_that_took_long_can_still_arrive_after_its_end(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(command: list[str], **_: Any) -> str:
+        monkeypatch.setattr(time, "time", lambda: 1060.0)
+        raise NoAnswer("slurmctld did not answer sbatch within 60 s")
+
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    monkeypatch.setattr(commands, "run", slow)
+    with pytest.raises(NoAnswer):
+        submit(store)
+
+    assert Ledger(store.run("r1")).tried == {0: 1060.0}
+    assert fake_slurm.jobs == []
 
 
 def test_what_slurm_refuses_leaves_nothing(store: Store, fake_slurm: FakeSlurm) -> None:

@@ -152,12 +152,13 @@ def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Map
             offset=part.offset if part else "-",
         )
         ledger.trying(chunk)
-        said = commands.run(
-            slurm.sbatch(request, run.name, chunk, part, dependencies),
-            stdin=script,
-            seconds=commands.SUBMIT_SECONDS,
-            directory=str(run),
-        )
+        command = slurm.sbatch(request, run.name, chunk, part, dependencies)
+        try:
+            said = commands.run(command, stdin=script, seconds=commands.SUBMIT_SECONDS, directory=str(run))
+        except NoAnswer:
+            # Until now it may have been sent.
+            ledger.trying(chunk)
+            raise
         job = slurm.job_number(said)
         if job is None:
             raise NoAnswer(f"expected a job number of sbatch, seen {said!r}", "Submit it again.")
