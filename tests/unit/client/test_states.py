@@ -191,6 +191,18 @@ def test_a_log_of_a_task_that_there_is_not_is_refused(chunks: Store) -> None:
         logs.file_of(chunks, {"job": "r1", "task": 9})
 
 
+def test_the_tail_of_a_long_output_is_its_end(chunks: Store) -> None:
+    place = chunks.run("r1") / "tasks" / "3"
+    place.mkdir(parents=True)
+    with open(place / "stderr", "wb") as file:
+        # As long as no head node could hold in memory.
+        file.truncate(2**40)
+        file.seek(2**40)
+        file.write(b"\nfirst\nlast\n")
+
+    assert main.answer(chunks, {"action": "tail", "job": "r1", "task": 3, "lines": 2}, b"")["text"] == "first\nlast"
+
+
 def test_tasks_of_a_second_chunk_have_their_own_numbers(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:

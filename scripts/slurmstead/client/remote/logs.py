@@ -1,5 +1,6 @@
 """Output of tasks, also while it is written."""
 
+import os
 import pathlib
 import time
 from collections.abc import Callable, Mapping
@@ -55,6 +56,13 @@ def _copy_from(path: pathlib.Path, position: int, out: BinaryIO) -> int:
         return position
     out.flush()
     return position
+
+
+def end_of(path: pathlib.Path, size: int = 1 << 14) -> str:
+    """Return the last bytes of a file as text, however long it is."""
+    with open(path, "rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+        return file.read(size).decode(errors="replace")
 
 
 def _ended(place: Store, run: str, task: int) -> bool:

@@ -70,7 +70,7 @@ def _tail(place: Store, request: Request) -> dict[str, Any]:
     _, _, path = logs.file_of(place, {"job": run, "task": request.get("task"), "stderr": True})
     candidates = [path, *sorted((place.run(run) / "log").glob("*.out"), key=lambda file: file.stat().st_mtime)[-1:]]
     for candidate in candidates:
-        if candidate.is_file() and (text := candidate.read_bytes()[-16384:].decode(errors="replace").strip()):
+        if candidate.is_file() and (text := logs.end_of(candidate).strip()):
             return {"text": "\n".join(text.splitlines()[-int(request.get("lines") or 20) :])}
     return {"text": ""}
 
