@@ -8,6 +8,7 @@ import subprocess
 import tomllib
 from typing import Any
 
+from slurmstead.client.remote.manifest import checksum
 from slurmstead.client.settings import Settings
 from slurmstead.errors import UsageError
 
@@ -63,7 +64,7 @@ def _lines(path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
         raise UsageError(f"{above[-1] if above else path} includes {path.name}, which is not there")
     lines = []
     # A \ at the end joins lines (pip's documentation, "Requirements File Format").
-    for line in re.sub(r"\\\n\s*", "", path.read_text()).splitlines():
+    for line in re.sub(r"\\\n\s*", "", _text(path)).splitlines():
         include = INCLUDE.match(line.strip())
         if include and not re.match(r"\w+://", include["path"]) and line.strip().startswith(("-r", "--requirement")):
             lines += _lines((path.parent / include["path"]).resolve(), (*above, path))
@@ -77,6 +78,13 @@ def _lines(path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
         else:
             lines.append(line.rstrip())
     return lines
+
+
+def _text(path: pathlib.Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8: {error}", "Save it as UTF-8.") from None
 
 
 def _export(path: pathlib.Path) -> str:
@@ -102,6 +110,13 @@ def from_project(data: dict[str, Any], name: str) -> str:
     :raises UsageError: they stand elsewhere
     """
     project = data.get("project", {})
+    if "dependencies" not in project and data.get("tool", {}).get("poetry", {}).get("dependencies", {}).keys() - {
+        "python"
+    }:
+        raise UsageError(
+            f"{name} has its dependencies where only Poetry reads them",
+            "poetry export --output requirements.txt, or write them into [project].",
+        )
     if "dependencies" in project.get("dynamic", []):
         raise UsageError(f"{name} leaves its dependencies to a build system", "Write them into requirements.txt.")
     return "".join(f"{line}\n" for line in project.get("dependencies", []))
@@ -140,5 +155,5 @@ def _wheels(folder: pathlib.Path, name: str) -> dict[str, str]:
         raise UsageError(f"expected wheels in {path}, found none", "Fill it: pip download --dest DIRECTORY …")
     digest = hashlib.sha256()
     for wheel in found:
-        digest.update(wheel.name.encode() + hashlib.sha256(wheel.read_bytes()).digest())
+        digest.update(wheel.name.encode() + bytes.fromhex(checksum(wheel)))
     return {"wheels": name, "wheels_digest": digest.hexdigest()}

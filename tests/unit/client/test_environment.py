@@ -37,6 +37,7 @@ def test_the_lock_says_more_than_the_wish(tmp_path: pathlib.Path) -> None:
     [
         ("requirements_txt", "# nothing\n\n"),
         ("pyproject_toml", "[tool.x]\n"),
+        ("pyproject_toml", "[tool.poetry.dependencies]\npython = '^3.11'\n"),
         ("pyproject_toml", "[project]\ndependencies = []\n"),
     ],
 )
@@ -56,6 +57,21 @@ def test_included_files_stand_in_their_place(tmp_path: pathlib.Path) -> None:
 def test_what_only_this_computer_has_is_refused(tmp_path: pathlib.Path, line: str) -> None:
     with pytest.raises(UsageError):
         environment.read(write(tmp_path, requirements_txt=f"{line}\n"), "requirements.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("requirements.txt", b"a  # M\xfcller\n", "is not UTF-8"),
+        ("pyproject.toml", b'[tool.poetry.dependencies]\npython = "^3.11"\na = "1"\n', "where only Poetry reads them"),
+    ],
+)
+def test_requirements_that_cannot_be_read_are_refused(
+    tmp_path: pathlib.Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UsageError, match=said):
+        environment.find(tmp_path, Settings())
 
 
 def test_a_lock_that_only_uv_reads_needs_uv(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
