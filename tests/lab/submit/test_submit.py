@@ -105,6 +105,32 @@ def test_a_cancelled_run_says_so(cluster: Any) -> None:
     assert "had ended already" in cluster.stead("cancel", run)
 
 
+def test_one_task_of_an_array_is_cancelled(cluster: Any) -> None:
+    folder = cluster.project("long", {"main.py": "import time; time.sleep(20)"})
+    run = cluster.run_of(cluster.stead("submit", folder, "--array", "0-2", "--mem", "100M"))
+    (job,) = cluster.jobs()[run]["jobs"]
+    assert f"{job}_1: cancelled" in cluster.stead("cancel", f"{job}_1")
+
+    assert cluster.wait(run)["counts"] == {"completed": 2, "cancelled": 1}
+
+
+def test_a_job_that_slurm_starts_again_is_waited_for(cluster: Any) -> None:
+    main = "import time; print('here', flush=True); time.sleep(10); open('made', 'w').close()"
+    folder = cluster.project("long", {"main.py": main})
+    with cluster.start("submit", folder, "--wait") as client:
+        run = cluster.run_of(client.stdout.readline())
+        (job,) = cluster.jobs()[run]["jobs"]
+        with cluster.start("logs", "-f", run) as logs:
+            assert logs.stdout.readline() == "here\n"
+            logs.kill()
+        cluster.user(f"scontrol requeue {job}")
+        # Slurm would wait for two minutes.
+        cluster.user(f"until scontrol update jobid={job} starttime=now; do sleep 1; done")
+        out, words = client.communicate(timeout=300)
+    assert client.returncode == 0, f"{out}{words}"
+    assert cluster.jobs()[run]["state"] == "completed"
+
+
 @pytest.mark.slow
 def test_a_run_over_its_time_says_so(cluster: Any) -> None:
     folder = cluster.project("long", {"main.py": "import time; time.sleep(600)"})
