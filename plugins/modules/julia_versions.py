@@ -60,6 +60,9 @@ SECONDS = 60
 PLACES = {"x86_64": "x64", "aarch64": "aarch64"}
 """How the directories of published archives are called."""
 
+MACHINES = {62: "x86_64", 183: "aarch64"}
+"""How programs of ELF number the processors that they are for (EM_X86_64, EM_AARCH64 in elf.h)."""
+
 Archive = Mapping[str, Any]
 
 
@@ -82,6 +85,19 @@ def address(source: str, archive: Archive) -> str:
 def links(archives: list[Archive]) -> dict[str, str]:
     """Return where the links of the default versions lead; the first archive of an architecture counts."""
     return {f"default-{archive['architecture']}": name_of(archive) for archive in reversed(archives)}
+
+
+def machine_of(program: pathlib.Path) -> str | None:
+    """Return which architecture a program is for, or None where its first bytes do not say that.
+
+    >>> machine_of(pathlib.Path("/dev/null"))
+    """
+    with program.open("rb") as file:
+        start = file.read(20)
+    if len(start) < 20 or start[:4] != b"\x7fELF":
+        return None
+    number = int.from_bytes(start[18:20], "little" if start[5] == 1 else "big")
+    return MACHINES.get(number, f"the machine {number} of elf.h")
 
 
 class Installation:
@@ -114,6 +130,9 @@ class Installation:
                 self.refuse(archive, f"cannot be unpacked: {err.strip()}")
             if not os.access(unpacked / "bin" / "julia", os.X_OK):
                 self.refuse(archive, "has no program bin/julia; take the archive that Julia publishes")
+            seen = machine_of(unpacked / "bin" / "julia")
+            if seen not in (None, archive["architecture"]):
+                self.refuse(archive, f"has a program for {seen}; declare that architecture, or take the other archive")
             # Else a machine that loses power now can come back with the name and without the files.
             self.module.run_command(["sync", "--file-system", str(unpacked)], check_rc=True)
             unpacked.rename(self.directory / name_of(archive))

@@ -15,10 +15,13 @@ import pytest
 RunModule = Callable[..., Any]
 
 
-def packed(path: pathlib.Path, program: str = "bin/julia") -> dict[str, Any]:
+SCRIPT = b"#!/bin/sh\necho julia\n"
+
+
+def packed(path: pathlib.Path, program: str = "bin/julia", code: bytes = SCRIPT) -> dict[str, Any]:
     """Make an archive as Julia publishes them; return what the inventory says of it."""
     with tarfile.open(path, "w:gz") as archive:
-        for name, content in {program: b"#!/bin/sh\necho julia\n", "share/doc.txt": b"doc"}.items():
+        for name, content in {program: code, "share/doc.txt": b"doc"}.items():
             member = tarfile.TarInfo(f"julia-1.10.5/{name}")
             # As packed by somebody with another umask.
             member.size, member.mode = len(content), 0o777 if name == program else 0o666
@@ -116,6 +119,28 @@ def test_an_archive_without_julia_is_refused(
 
     assert "has no program bin/julia" in outcome.message
     assert names(directory) == ["depot"]
+
+
+def elf(machine: int) -> bytes:
+    """Return how a program of ELF begins on a machine that counts from the little end (elf(5))."""
+    return b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00" + machine.to_bytes(2, "little") + bytes(44)
+
+
+def test_a_program_for_another_architecture_is_refused(
+    install: Callable[..., Any], directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    outcome = install(packed(tmp_path / "arm.tar.gz", code=elf(183)))
+
+    assert "has a program for aarch64; declare that architecture" in outcome.message
+    assert names(directory) == ["depot"]
+
+
+def test_a_program_for_the_declared_architecture_is_installed(
+    install: Callable[..., Any], directory: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    install({**packed(tmp_path / "arm.tar.gz", code=elf(183)), "architecture": "aarch64"})
+
+    assert names(directory) == ["1.10.5-aarch64", "default-aarch64", "depot"]
 
 
 def test_what_a_run_left_that_was_ended_goes(
