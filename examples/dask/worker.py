@@ -16,7 +16,6 @@ SETTINGS = {
     "DASK_LOGGING__DISTRIBUTED": "critical",
 }
 
-
 TLS_ERRORS = pathlib.Path(__file__).with_name("tls_errors.py")
 
 
@@ -48,7 +47,7 @@ def command(directory: pathlib.Path) -> list[str]:
     """Return the command line of `dask worker`."""
     scheduler = json.loads((directory / "scheduler.json").read_text())
     memory = megabytes()
-    if memory and own_address() in scheduler["address"]:
+    if memory and f"//{own_address()}:" in scheduler["address"]:
         memory -= HEAD_MEGABYTES
     limit = f"{memory * 1_000_000 // cpus()}" if memory else "auto"
     return [
