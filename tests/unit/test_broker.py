@@ -59,6 +59,12 @@ def test_redis_knows_current_users_and_no_other() -> None:
     assert " ~alice:* &alice:* " in lines[1]
 
 
+def test_no_user_of_redis_is_told_the_names_of_anothers_results() -> None:
+    rules = broker.redis_users(PASSWORDS, ["alice"]).splitlines()[1].split()
+
+    assert {"-@dangerous", "-scan", "-randomkey", "-pubsub"} <= set(rules[rules.index("+@all") :])
+
+
 def test_no_file_of_the_daemons_holds_a_password() -> None:
     passwords = broker.with_passwords({}, ["alice"])
     text = broker.definitions(passwords, ["alice"]) + broker.redis_users(passwords, ["alice"])

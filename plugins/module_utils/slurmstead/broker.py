@@ -15,6 +15,9 @@ REDIS_PORT = 6379
 
 HASHING = "rabbit_password_hashing_sha256"
 
+COMMANDS = "+@all -@admin -@dangerous -scan -randomkey -pubsub"
+"""What a user of Redis may say; the last three would name keys and channels of all users."""
+
 Passwords = Mapping[str, str]
 """Password by user, of all that ever were users."""
 
@@ -63,7 +66,7 @@ def definitions(passwords: Passwords, users: Iterable[str]) -> str:
 def redis_users(passwords: Passwords, users: Iterable[str]) -> str:
     """Return the users of Redis as redis.conf has them: each reaches the keys and channels that begin with its name."""
     hashes = {user: hashlib.sha256(passwords[user].encode()).hexdigest() for user in sorted(users)}
-    lines = [f"user {user} on #{text} ~{user}:* &{user}:* +@all -@admin -@dangerous\n" for user, text in hashes.items()]
+    lines = [f"user {user} on #{text} ~{user}:* &{user}:* {COMMANDS}\n" for user, text in hashes.items()]
     return "".join(["user default off\n", *lines])
 
 
