@@ -23,8 +23,8 @@ class Settings:
     """What a run is; each field but `env` is an option of `stead submit`, and all may stand in stead.toml.
 
     `mem` is a number with K, M, G or T behind it (M without), `time` what sbatch takes (minutes, hours:minutes:seconds,
-    days-hours), `array` too. `after` names runs or jobs that must end well first. `requirements`, `wheels` are paths in
-    the folder; `index` is where pip finds packages.
+    days-hours), `array` too. Other jobs begin before one with a high `nice`. `after` names runs or jobs that must end
+    well first. `requirements`, `wheels` are paths in the folder; `index` is where pip finds packages.
     """
 
     entry: str | None = None
@@ -38,6 +38,7 @@ class Settings:
     gres: str | None = None
     constraint: str | None = None
     partition: str | None = None
+    nice: int | None = None
     after: tuple[str, ...] = ()
     python: str | None = None
     requirements: str | None = None
@@ -56,6 +57,8 @@ class Settings:
                 raise UsageError(f"{name} = {value!r} is not understood", EXAMPLES[name])
         if self.cpus is not None and self.cpus < 1:
             raise UsageError(f"cpus = {self.cpus}: expected at least 1")
+        if self.nice is not None and self.nice < 0:
+            raise UsageError(f"nice = {self.nice}: expected at least 0; less is for Slurm's administrators")
         if self.python is not None and not re.fullmatch(r"3\.\d+", self.python):
             raise UsageError(f"python = {self.python!r} is not understood", EXAMPLES["python"])
         if self.index is not None and re.match(r"\w+://[^/]*@", self.index):
@@ -124,7 +127,7 @@ def _kind(key: str) -> type:
         return dict
     if key in ("args", "after"):
         return list
-    return int if key == "cpus" else str
+    return int if key in ("cpus", "nice") else str
 
 
 def merge(file: Settings, given: Mapping[str, Any]) -> Settings:

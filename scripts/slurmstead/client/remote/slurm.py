@@ -124,6 +124,7 @@ def sbatch(
         "--gres": request.get("gres"),
         "--constraint": request.get("constraint"),
         "--partition": request.get("partition"),
+        "--nice": request.get("nice"),
     }
     command = ["sbatch", "--parsable", f"--comment={comment(run, chunk)}", f"--job-name={request['name']}"]
     command += [f"{option}={value}" for option, value in given.items() if value is not None]
