@@ -36,3 +36,14 @@ def test_a_second_run_for_the_broker_changes_nothing(lab: Any, broker: Any) -> N
     run = lab.ansible(*BROKER)
 
     assert (run.code, run.changed) == (0, {}), run.output
+
+
+def test_a_run_that_ended_before_its_handlers_is_completed_by_the_next(lab: Any, broker: Any) -> None:
+    units = "systemctl show --property=MainPID --value rabbitmq-server.service redis-server.service"
+    before = lab.root(lab.control, units).split()
+    lab.root(lab.control, "chown root /etc/rabbitmq/rabbitmq.conf /etc/redis/redis.conf")
+    run = lab.ansible(*BROKER)
+
+    assert run.code == 0, run.output
+    assert not set(lab.root(lab.control, units).split()) & set(before)
+    assert lab.ansible(*BROKER).changed == {}
