@@ -10,6 +10,9 @@ from celery import Celery
 # The addresses of the broker and your password, which only you can read; the same file is on every node.
 SETTINGS = pathlib.Path("/etc/slurmstead/celery", f"{getpass.getuser()}.json")
 
+if not SETTINGS.exists():
+    raise SystemExit(f"{SETTINGS} is not there: an administrator has to name you in celery_broker_users")
+
 app = Celery("tasks")
 app.conf.update(
     json.loads(SETTINGS.read_text()),

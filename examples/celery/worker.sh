@@ -10,5 +10,7 @@
 # One worker for each task of the array, three at once; after an hour the next one begins, behind the jobs of others.
 # When Slurm ends it, it stops at once, and RabbitMQ gives its tasks to others.
 export REMAP_SIGTERM=SIGQUIT
-exec nice -n 19 env/bin/celery --app tasks worker --concurrency "$SLURM_CPUS_PER_TASK" --hostname "$SLURM_JOB_ID@%h" \
+# `stead submit` has made an environment and named it in PATH; with sbatch it is the one that stands here.
+PATH="$PWD/env/bin:$PATH"
+exec nice -n 19 celery --app tasks worker --concurrency "$SLURM_CPUS_PER_TASK" --hostname "$SLURM_JOB_ID@%h" \
     --without-gossip --without-mingle --loglevel INFO

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
-from tests.lab.engines.running import BROKER, submit
+from tests.lab.engines.running import BROKER, output, submit
 
 
 def test_a_rank_of_mpi_that_fails_ends_the_others_and_the_job(cluster: Any, example: Any) -> None:
@@ -47,3 +48,18 @@ def test_a_run_that_ended_before_its_handlers_is_completed_by_the_next(lab: Any,
     assert run.code == 0, run.output
     assert not set(lab.root(lab.control, units).split()) & set(before)
     assert lab.ansible(*BROKER).changed == {}
+
+
+def test_stead_submit_starts_the_workers_of_celery_and_what_gives_them_tasks(
+    lab: Any, cluster: Any, example: Any, broker: Any
+) -> None:
+    folder = example("celery")
+    workers = cluster.run_of(cluster.stead("submit", folder, "--array", "0-1"))
+    try:
+        run = submit(cluster, folder, "--entry", "main.py", "--array", "0", "--", 20_000, 10)
+        shown = lab.user("scontrol show jobs")
+
+        assert re.search(r"^2262 primes below 20000 in ", output(cluster, run, "tasks/0/stdout"), re.MULTILINE)
+        assert "Nice=10000 " in shown
+    finally:
+        cluster.stead("cancel", workers)
