@@ -6,4 +6,5 @@
 #SBATCH --time=00:10:00
 #SBATCH --output=distributed-%j.out
 
+: "${SLURM_NTASKS:?is what says how many workers there are: start this with sbatch}"
 exec julia --project=Primes distributed.jl "$@"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -11,6 +12,7 @@ from slurmstead.client import settings
 from slurmstead.paths import ROOT
 
 FOLDERS = sorted(path.parent for path in (ROOT / "examples").glob("*/stead.toml"))
+SCRIPTS = sorted((ROOT / "examples").rglob("*.sh"))
 REQUIREMENTS = sorted((ROOT / "examples").glob("*/requirements.txt"))
 
 
@@ -21,6 +23,12 @@ def test_the_settings_of_an_example_are_understood(folder: pathlib.Path) -> None
     assert (folder / (found.checked().entry or "main.py")).is_file()
     assert found.time, "it says how long it takes"
     assert found.mem, "it says how much memory it needs"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_script_of_an_example_can_be_executed_and_read(path: pathlib.Path) -> None:
+    assert path.stat().st_mode & 0o111 == 0o111, "stead submit refuses it as --entry"
+    subprocess.run(["sh", "-n", path], check=True, timeout=10)
 
 
 @pytest.mark.parametrize("path", REQUIREMENTS, ids=lambda path: path.parent.name)
