@@ -3,6 +3,7 @@
 import re
 import shlex
 
+import pytest
 import typer.main
 
 from slurmstead import cli
@@ -18,10 +19,20 @@ def test_the_way_to_results_takes_ten_commands_at_most_and_as_many_as_it_says() 
     assert f"in {WORDS[len(WAY)]} commands" in PAGE
 
 
-def test_each_command_of_the_page_is_understood() -> None:
+@pytest.mark.parametrize("page", ["first-hundred-jobs", "engines"])
+def test_each_command_of_a_page_is_understood(page: str) -> None:
     verbs = typer.main.get_command(cli.app)
-    given = [shlex.split(line)[1:] for line in re.findall(r"^\$ (stead .*)", PAGE, re.MULTILINE)]
-    assert {"submit", "jobs", "logs", "fetch"} <= {words[0] for words in given}
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    given = [shlex.split(line)[1:] for line in re.findall(r"^\$ (stead .*)", text, re.MULTILINE)]
+    assert {"submit", "logs"} <= {words[0] for words in given}
 
     for verb, *arguments in given:
         verbs.commands[verb].make_context(verb, arguments)  # type: ignore[attr-defined]
+
+
+def test_what_the_page_takes_from_a_folder_is_in_that_example() -> None:
+    named = re.findall(r"--requirement (\S+)|python3 (\S+)", "\n".join(re.findall(r"^\$ (.*)", PAGE, re.MULTILINE)))
+    paths = ["".join(pair) for pair in named]
+
+    assert len(paths) == 2
+    assert [path for path in paths if not (ROOT / "examples" / path).is_file()] == []
