@@ -8,6 +8,23 @@ from typing import Any
 
 from tests.lab.engines.running import BROKER, output, submit
 
+PULSE = """
+import pathlib, time
+import allocation
+
+def slow(number):
+    time.sleep(0.5)
+    return number
+
+with allocation.cluster() as client:
+    numbers = client.map(slow, range(200))
+    while not pathlib.Path("enough").exists():
+        print(len(client.scheduler_info()["workers"]), flush=True)
+        time.sleep(1)
+    print("sum", sum(client.gather(numbers)))
+"""
+"""Says how many workers Dask has, until somebody makes the file `enough`."""
+
 
 def test_a_rank_of_mpi_that_fails_ends_the_others_and_the_job(cluster: Any, example: Any) -> None:
     folder = example("mpi")
@@ -20,6 +37,34 @@ def test_a_rank_of_mpi_that_fails_ends_the_others_and_the_job(cluster: Any, exam
 
     assert cluster.jobs()[run]["state"] == "failed"
     assert time.monotonic() - started < 300
+
+
+def test_dask_grows_and_shrinks_while_it_works(lab: Any, cluster: Any, example: Any) -> None:
+    folder = example("dask")
+    (folder / "pulse.py").write_text(PULSE)
+    run = cluster.run_of(cluster.stead("submit", folder, "--entry", "pulse.py", "--nodes", 2))
+    (job,) = cluster.jobs()[run]["jobs"]
+
+    def wait_for(workers: int) -> None:
+        place = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+        deadline = time.monotonic() + 300
+        while cluster.user(f"tail -n 1 {place}/stdout 2>/dev/null || true").strip() != str(workers):
+            assert time.monotonic() < deadline, cluster.user(f"squeue; tail {place}/stdout {place}/stderr")
+            time.sleep(2)
+
+    wait_for(4)
+    joined = cluster.run_of(cluster.stead("submit", folder, "--entry", "join.py", "--nodes", 1, "--", run))
+    wait_for(6)
+    cluster.stead("cancel", joined)
+    wait_for(4)
+    first, second = cluster.user(f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)").split()
+    cluster.user(f"cd /tmp && scontrol update jobid={job} nodelist={first}")
+    wait_for(2)
+    cluster.user(f"touch {cluster.variables['STEAD_DIRECTORY']}/runs/{run}/work/enough")
+
+    assert cluster.wait(run)["state"] == "completed"
+    assert output(cluster, run).splitlines()[-1] == "sum 19900"
+    assert f"{second} left the Dask cluster" in output(cluster, run, "stderr")
 
 
 def test_an_island_of_deap_ends_where_its_seed_leads(cluster: Any, example: Any) -> None:
