@@ -71,7 +71,17 @@ def test_a_dry_run_says_what_it_would_do(lab: Any) -> None:
     assert (lab.pids(), lab.root(lab.control, f"cat {CONF}")) == before
 
 
+def seconds_of_illness(lab: Any, since: str) -> float:
+    """Return how long after slurmctld was ended for a change the one with the last good set was up."""
+    said = lab.root(lab.control, f"journalctl --unit=slurmctld --since=@{since} --output=short-unix --no-pager")
+    stopped = [float(line.split()[0]) for line in said.splitlines() if "]: Stopping slurmctld" in line]
+    started = [float(line.split()[0]) for line in said.splitlines() if "]: Started slurmctld" in line]
+    assert stopped and started, said
+    return started[-1] - stopped[0]
+
+
 def test_what_makes_slurmctld_ill_is_taken_back(lab: Any, jobs: str) -> None:
+    since = lab.root(lab.control, "date +%s")
     run = changed(lab, JobCompType="jobcomp/filetxt", JobCompLoc="/nonexistent/a/b")
 
     assert run.code != 0
@@ -79,6 +89,7 @@ def test_what_makes_slurmctld_ill_is_taken_back(lab: Any, jobs: str) -> None:
     assert "The last good set is back in force, and slurmctld runs with it" in run.output
     assert " is UP" in lab.root(lab.control, "scontrol ping")
     assert lab.user(QUEUE) == jobs
+    assert seconds_of_illness(lab, since) < 30
 
 
 def test_what_hurts_jobs_is_refused(lab: Any) -> None:
