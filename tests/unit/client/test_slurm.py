@@ -112,7 +112,8 @@ def test_a_refusal_is_told_from_a_silence(said: str, silent: bool) -> None:
 def test_settings_become_options_of_sbatch() -> None:
     request = {"name": "a|b", "cpus": 4, "mem": "8G", "time": "1:00:00", "nodes": "2", "gres": "gpu:1", "limit": 10}
 
-    command = slurm.sbatch({**request, "constraint": "arm64", "nice": 100}, "r1", 1, Chunk(1000, "0-9"), ["7", "8"])
+    request |= {"constraint": "arm64", "nice": 100}
+    command = slurm.sbatch(request, "r1", 1, Chunk(1000, "0-9"), ["7", "8"], "9")
 
     assert command == [
         "sbatch",
@@ -127,7 +128,7 @@ def test_settings_become_options_of_sbatch() -> None:
         "--constraint=arm64",
         "--nice=100",
         "--array=0-9%10",
-        "--dependency=afterok:7:8",
+        "--dependency=afterok:7:8,afterany:9",
         "--kill-on-invalid-dep=yes",
         "--output=log/%j.out",
         "--open-mode=append",

@@ -32,6 +32,17 @@ def test_a_run_becomes_a_job(store: Store, fake_slurm: FakeSlurm) -> None:
     assert "--comment=stead:r1:0" in fake_slurm.jobs[0]
 
 
+@pytest.mark.parametrize(("limit", "waits"), [(None, [[], []]), (2, [[], ["--dependency=afterany:1"]])])
+def test_a_limit_of_tasks_at_once_is_one_for_all_jobs_of_the_run(
+    store: Store, fake_slurm: FakeSlurm, limit: int | None, waits: list[list[str]]
+) -> None:
+    fake_slurm.max_array_size = 3
+
+    submit(store, tasks="0-5", limit=limit)
+
+    assert [[word for word in job if word.startswith("--dependency=")] for job in fake_slurm.jobs] == waits
+
+
 def test_a_repeated_submission_returns_the_job(store: Store, fake_slurm: FakeSlurm) -> None:
     assert [submit(store), submit(store)] == [["1"], ["1"]]
     assert len(fake_slurm.jobs) == 1

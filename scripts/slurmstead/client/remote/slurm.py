@@ -113,9 +113,17 @@ def answers(ping: str) -> bool:
 
 
 def sbatch(
-    request: Mapping[str, Any], run: str, chunk: int, part: Chunk | None, dependencies: Sequence[str]
+    request: Mapping[str, Any],
+    run: str,
+    chunk: int,
+    part: Chunk | None,
+    dependencies: Sequence[str],
+    previous: str | None = None,
 ) -> list[str]:
-    """Return the command line that submits a chunk of a run; its script comes from standard input."""
+    """Return the command line that submits a chunk of a run; its script comes from standard input.
+
+    The chunk waits for the end of `previous`: Slurm knows a limit of tasks at once only for each job.
+    """
     given = {
         "--cpus-per-task": request.get("cpus"),
         "--mem": request.get("mem"),
@@ -131,8 +139,10 @@ def sbatch(
     if part:
         limit = request.get("limit")
         command.append(f"--array={part.indices}" + (f"%{limit}" if limit else ""))
-    if dependencies:
-        command += [f"--dependency=afterok:{':'.join(dependencies)}", "--kill-on-invalid-dep=yes"]
+    waits = [f"afterok:{':'.join(dependencies)}"] if dependencies else []
+    waits += [f"afterany:{previous}"] if previous else []
+    if waits:
+        command += [f"--dependency={','.join(waits)}", "--kill-on-invalid-dep=yes"]
     return [*command, "--output=log/%j.out", "--open-mode=append", "--input=/dev/null"]
 
 

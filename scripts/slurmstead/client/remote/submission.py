@@ -152,7 +152,8 @@ def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Map
             offset=part.offset if part else "-",
         )
         ledger.trying(chunk)
-        command = slurm.sbatch(request, run.name, chunk, part, dependencies)
+        previous = ledger.jobs.get(chunk - 1) if request.get("limit") else None
+        command = slurm.sbatch(request, run.name, chunk, part, dependencies, previous)
         try:
             said = commands.run(command, stdin=script, seconds=commands.SUBMIT_SECONDS, directory=str(run))
         except NoAnswer:
