@@ -60,9 +60,9 @@ class Strike:
         self.begun += 1
 
 
-def choose(seed: int, tasks: list[str], machines: Iterable[str]) -> tuple[int, str]:
-    """Return the turn of the task and the machine that a seed stands for."""
-    chance = random.Random(seed)
+def choose(fault: str, seed: int, tasks: list[str], machines: Iterable[str]) -> tuple[int, str]:
+    """Return the turn of the task and the machine that a seed stands for; another fault strikes elsewhere."""
+    chance = random.Random(f"{fault} {seed}")
     return chance.randrange(len(tasks)), chance.choice(list(machines))
 
 

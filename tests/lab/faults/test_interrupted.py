@@ -40,7 +40,7 @@ HEARD = '! systemctl --quiet is-active slurmstead-cut && test -z "$(ip route sho
 def test_ansible_that_is_killed_leaves_nothing_that_the_next_run_does_not_put_right(
     lab: Any, tasks: list[str], seed: int
 ) -> None:
-    turn, _ = choose(seed, tasks, lab.names)
+    turn, _ = choose(KILLED, seed, tasks, lab.names)
     with canaries(lab) as alive, trials(lab, KILLED, seed=seed) as noted:
         run = struck(lab, Strike(turn, lambda pid: os.kill(pid, signal.SIGKILL)))
         noted.over()
@@ -49,7 +49,7 @@ def test_ansible_that_is_killed_leaves_nothing_that_the_next_run_does_not_put_ri
 
 
 def test_a_cut_connection_is_outlived_or_named(lab: Any, tasks: list[str], seed: int) -> None:
-    turn, name = choose(seed, tasks, lab.names)
+    turn, name = choose(CUT, seed, tasks, lab.names)
     silence = SILENCE.format(seconds=CUT_SECONDS)
     strike = Strike(turn, lambda _pid: lab.root(name, silence))
     with canaries(lab) as alive, trials(lab, CUT, seed=seed) as noted:
@@ -76,7 +76,7 @@ def _thaw(pid: int) -> Iterator[threading.Timer]:
 
 
 def test_a_frozen_worker_is_outlived_or_named(lab: Any, tasks: list[str], seed: int) -> None:
-    turn, name = choose(seed, tasks, lab.workers)
+    turn, name = choose(FROZEN, seed, tasks, lab.workers)
     pid = stead_lab.pids(lab.directory)[name]
     assert pid, f"{name} does not run"
     with canaries(lab) as alive, trials(lab, FROZEN, seed=seed) as noted:

@@ -37,7 +37,7 @@ def unfinished(run: Run, others: list[str]) -> list[str]:
 def test_workers_that_lose_power_stop_no_other_machine_and_are_completed_afterwards(
     lab: Any, tasks: list[str], seed: int
 ) -> None:
-    turn, name = choose(seed, tasks, lab.workers)
+    turn, name = choose(WORKER, seed, tasks, lab.workers)
     strike = Strike(turn, lambda _pid: lab.cut_power(name))
     with canaries(lab) as alive, trials(lab, WORKER, seed=seed) as noted:
         run = without_power(lab, strike, name)
@@ -50,7 +50,7 @@ def test_workers_that_lose_power_stop_no_other_machine_and_are_completed_afterwa
 
 
 def test_control_that_loses_power_is_named_and_no_job_is_lost(lab: Any, tasks: list[str], seed: int) -> None:
-    turn, _ = choose(seed, tasks, [lab.control])
+    turn, _ = choose(CONTROL, seed, tasks, [lab.control])
     strike = Strike(turn, lambda _pid: lab.cut_power(lab.control))
     with canaries(lab) as alive, trials(lab, CONTROL, seed=seed) as noted:
         run = without_power(lab, strike, lab.control)
