@@ -20,7 +20,7 @@ def submit(lab: Any) -> Iterator[Callable[..., str]]:
         return job
 
     yield start
-    lab.user("scancel --user=$USER; rm -f ended-*")
+    lab.user("scancel --user=$USER; while squeue --noheader --user=$USER | grep -q .; do sleep 1; done; rm -f ended-*")
 
 
 @pytest.fixture

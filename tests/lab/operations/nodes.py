@@ -6,6 +6,9 @@ import pathlib
 import subprocess
 from typing import Any
 
+BUSY = ("allocated", "mixed")
+"""States of a worker with a job on some of its CPUs: slurmctld counts these some time after it took the worker back."""
+
 
 class Others:
     """The workers that an operation on one of them has to leave alone."""
