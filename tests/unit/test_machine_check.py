@@ -35,7 +35,9 @@ Check = Callable[..., list[str]]
 def check(tmp_path: pathlib.Path) -> Check:
     """Return a function that checks node1, the controller, and so on, and returns the lines of the refusal."""
 
-    def run(*versions: str | None, problems: tuple[str, ...] = (), limit: str = "all") -> list[str]:
+    def run(
+        *versions: str | None, problems: tuple[str, ...] = (), disks_refused: tuple[str, ...] = (), limit: str = "all"
+    ) -> list[str]:
         names = [f"node{number}" for number, _ in enumerate(versions, start=1)]
         hosts = {name: {"os_address": name} for name in names}
         seen = {
@@ -44,15 +46,12 @@ def check(tmp_path: pathlib.Path) -> Check:
         }
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         groups = {group: {"hosts": {"node1": None}} for group in ("control", "nfs_server", "workers")}
-        play = {
-            "hosts": "all",
-            "max_fail_percentage": 0,
-            "vars_files": [str(ROOT / "playbooks/vars/cluster.yml")],
-            "roles": ["machine_check"],
-        }
+        play = {"hosts": "all", "vars_files": [str(ROOT / "playbooks/vars/cluster.yml")]}
+        look = {"name": "Look", "ansible.builtin.import_role": {"name": "machine_check", "tasks_from": "look"}}
+        disks = {"name": "Probe", "ansible.builtin.set_fact": {"__scratch_probe": {"problems": list(disks_refused)}}}
         files = {
             "hosts.yml": yaml.safe_dump({"all": {"vars": local, "hosts": hosts}, **groups}),
-            "check.yml": yaml.safe_dump([play]),
+            "check.yml": yaml.safe_dump([{**play, "tasks": [look, disks]}, {**play, "roles": ["machine_check"]}]),
             "library/machine_state.py": MODULE % json.dumps(seen),
         }
         for name, text in files.items():
@@ -86,11 +85,14 @@ def test_versions_that_can_talk_pass(check: Check) -> None:
 
 
 def test_versions_that_cannot_talk_are_refused_beside_all_other_problems(check: Check) -> None:
-    assert check("24.11", "22.05", "23.11", problems=("os_address: wrong",)) == [
+    assert check("24.11", "22.05", "23.11", problems=("os_address: wrong",), disks_refused=("sda: not blank",)) == [
         "Nothing was changed on any machine, because:",
         "node1: os_address: wrong",
+        "node1: sda: not blank",
         "node2: os_address: wrong",
+        "node2: sda: not blank",
         "node3: os_address: wrong",
+        "node3: sda: not blank",
         "node2: its release has Slurm 22.05, but node1 will have 24.11, which talks to 23.02 up to 24.11; "
         "install the same release on both",
     ]
