@@ -9,7 +9,6 @@ import importlib
 import os
 import pathlib
 import select
-import shlex
 import socket
 import subprocess
 import sys
@@ -57,11 +56,8 @@ class ActionModule(ActionBase):
         run = os.getppid()
         me = f"{getpass.getuser()}@{socket.gethostname()} (process {run})"
         holder = reach.as_root("python3", "-c", lock.HOLDER, f"{me} since {now}")
-        if not reach.is_here(variables):
-            # ssh joins words without quoting them.
-            holder = [*reach.ssh_command(variables, host), shlex.join(holder)]
         watcher = subprocess.Popen(
-            [sys.executable, "-c", lock.WATCHER, str(run), *holder],
+            [sys.executable, "-c", lock.WATCHER, str(run), *reach.command_on(variables, host, holder)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import importlib
 import pathlib
-import shlex
 import subprocess
 import time
 from typing import Any
@@ -46,16 +45,15 @@ class Machine:
     """A machine, as this computer reaches it."""
 
     def __init__(self, name: str, variables: Any) -> None:
+        self.name = name
+        self.variables = variables
         self.is_here = reach.is_here(variables)
-        self.way = [] if self.is_here else ["ssh", *OPTIONS, *reach.ssh_command(variables, name)[1:]]
 
     def run(self, *command: str) -> tuple[int, str]:
         """Run a command on it; returns its status and errors."""
-        # ssh joins words without quoting them.
-        words = command if self.is_here else [shlex.join(command)]
         try:
             done = subprocess.run(
-                [*self.way, *words],
+                reach.command_on(self.variables, self.name, command, OPTIONS),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -38,18 +38,12 @@ import secrets
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead import credentials, munge
-from ansible.module_utils.slurmstead.slurm_daemons import MUNGED, run
+from ansible.module_utils.slurmstead.slurm_daemons import MUNGED, main_process, run
 
 LENGTH = 128
 """Bytes, as mungekey(8) makes them."""
 
 SECONDS = 90.0
-
-
-def daemon() -> int:
-    """Return the process number of the daemon, or 0."""
-    _, out, _ = run("systemctl", "show", "--property=MainPID", "--value", MUNGED)
-    return int(out.strip() or 0)
 
 
 def main() -> None:
@@ -79,7 +73,7 @@ def main() -> None:
 def bring(content: bytes, module: AnsibleModule) -> bool:
     """Put the key in its place and restart the daemon where it has to be; return whether anything had to be done."""
     right = munge.is_right(content)
-    if right and munge.has_read(daemon()) and not credentials.is_deaf():
+    if right and munge.has_read(main_process(MUNGED)) and not credentials.is_deaf():
         return False
     if not module.check_mode:
         if right:

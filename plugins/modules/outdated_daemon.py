@@ -37,13 +37,7 @@ import pathlib
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead import munge
-from ansible.module_utils.slurmstead.slurm_daemons import run
-
-
-def main_process(unit: str) -> int:
-    """Return the process number of a unit's daemon, or 0."""
-    _, out, _ = run("systemctl", "show", "--property=MainPID", "--value", unit)
-    return int(out.strip() or 0)
+from ansible.module_utils.slurmstead.slurm_daemons import main_process
 
 
 def unread(pid: int, files: list[str]) -> list[pathlib.Path]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 AS_ROOT = '[ "$(id -u)" -eq 0 ] && exec "$@"; exec sudo -n "$@"'
@@ -36,3 +36,17 @@ def ssh_command(variables: Mapping[str, Any], host: str) -> list[str]:
     user = variables.get("ansible_user") or variables.get("ansible_ssh_user")
     address = variables.get("ansible_host") or host
     return ["ssh", *options, f"{user}@{address}" if user else str(address), "--"]
+
+
+def command_on(
+    variables: Mapping[str, Any], host: str, command: Sequence[str], options: Sequence[str] = ()
+) -> list[str]:
+    """Return what runs a command on a host, which may be this computer; `options` outweigh those of the inventory.
+
+    >>> command_on({"ansible_host": "10.0.0.3"}, "node3", ["echo", "two  words"], ["-v"])[-3:]
+    ['10.0.0.3', '--', "echo 'two  words'"]
+    """
+    if is_here(variables):
+        return list(command)
+    # ssh joins words without quoting them.
+    return ["ssh", *options, *ssh_command(variables, host)[1:], shlex.join(command)]

@@ -68,6 +68,12 @@ def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def main_process(unit: str) -> int:
+    """Return the process number of a unit's daemon, or 0."""
+    _, out, _ = run("systemctl", "show", "--property=MainPID", "--value", unit)
+    return int(out.strip() or 0)
+
+
 class Systemd:
     """slurmctld as a unit of systemd; `log` is its SlurmctldLogFile, without which all it says is in the journal."""
 
