@@ -14,17 +14,20 @@ OUTPUT_LINES = 15
 LOST = re.compile(
     "the respondent Context has disconnected|Mitogen was disconnected from the remote environment|"
     "Channel was disconnected while connection attempt was in progress|Channel closed by remote end|"
-    r"no route to \S+, my ID is|EOF on stream; last \d+ lines received:\s*$"
+    r"no route to \S+, my ID is|EOF on stream; last \d+ lines received:\s*$|"
+    "'NoneType' object has no attribute 'protocol'"
 )
 """How a task ends under the accelerator whose machine goes away meanwhile: Ansible takes it for one that failed.
 
-The words are those of mitogen 0.3 (core.py, parent.py) and ansible_mitogen (connection.py, services.py). A stream that
-said something before its end is a `sudo` that refused.
+The words are those of mitogen 0.3 (core.py, parent.py, service.py) and ansible_mitogen (connection.py, services.py). A
+stream that said something before its end is a `sudo` that refused.
 """
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 CHANGED = re.compile(r"^changed: \[", re.MULTILINE)
 """The line of a task that changed something; the task's own may stand before it."""
+DELEGATED = re.compile(r"^[a-z]+: \[\S+ -> ([^](\s]+)", re.MULTILINE)
+"""The line of a task that a host handed over to another; nothing else of an event names that one."""
 
 
 class Status(enum.Enum):
@@ -82,7 +85,8 @@ class HostStarted:
 class HostEnded:
     """A task ended on a host; `message` explains a failure, `result` is what the module returned (a secret: empty).
 
-    `lost` is said of a host that went away meanwhile, which Ansible counts as a failure.
+    `delegate` is the host that did the task in its place. `lost` is said of a machine that went away meanwhile, which
+    Ansible counts as a failure of `host`, and of a delegate that was not there, for which it blames `host`.
     """
 
     task: Task
@@ -90,7 +94,13 @@ class HostEnded:
     status: Status
     message: str = ""
     result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    delegate: str = ""
     lost: bool = False
+
+    @property
+    def machine(self) -> str:
+        """The host on which the task ran."""
+        return self.delegate or self.host
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,13 +178,12 @@ def _changed(raw: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
 def _ended(raw: Mapping[str, Any], kind: str) -> HostEnded:
     data = raw["event_data"]
     result = data.get("res") or {}
-    lost = kind == "runner_on_failed" and not data.get("ignore_errors") and bool(LOST.search(str(result.get("msg"))))
-    if lost:
+    delegated = DELEGATED.search(_stdout(raw))
+    went = kind == "runner_on_failed" and not data.get("ignore_errors") and bool(LOST.search(str(result.get("msg"))))
+    if went or kind == "runner_on_unreachable":
         status = Status.UNREACHABLE
     elif kind == "runner_on_failed":
         status = Status.IGNORED if data.get("ignore_errors") else Status.FAILED
-    elif kind == "runner_on_unreachable":
-        status = Status.UNREACHABLE
     elif kind == "runner_on_skipped":
         status = Status.SKIPPED
     else:
@@ -186,7 +195,8 @@ def _ended(raw: Mapping[str, Any], kind: str) -> HostEnded:
         status=status,
         message=explain(result) if failed else "",
         result={} if "censored" in result else result,
-        lost=lost,
+        delegate=delegated[1] if delegated else "",
+        lost=went or (delegated is not None and status is Status.UNREACHABLE),
     )
 
 

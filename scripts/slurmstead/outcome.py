@@ -43,11 +43,13 @@ class Result:
                     self.hosts.setdefault(host, HostSummary()).changed.append(event.task.name)
             case events.Ended(ok=ok, failed=failed, unreachable=unreachable):
                 self.began = True
-                for host in {*ok, *failed, *unreachable}:
+                lost = [end for end in self.ended if end.lost]
+                for host in {*ok, *failed, *unreachable, *(end.machine for end in lost)}:
                     summary = self.hosts.setdefault(host, HostSummary())
-                    lost = sum(end.lost for end in self.ended if end.host == host)
-                    summary.failed = max(0, failed.get(host, 0) - lost)
-                    summary.unreachable, summary.lost = host in unreachable or lost > 0, lost > 0
+                    blamed = sum(end.host == host for end in lost)
+                    summary.lost = any(end.machine == host for end in lost)
+                    summary.failed = max(0, failed.get(host, 0) - blamed)
+                    summary.unreachable = summary.lost or unreachable.get(host, 0) > blamed
                     summary.ran = ok.get(host, 0) + summary.failed
             case events.Said(text=text) if text.strip():
                 self.words.append(text.strip())

@@ -152,7 +152,8 @@ class Progress:
 
     def _print_failure(self, end: HostEnded) -> None:
         self._announce_play()
-        self._console.print(Text(f"    {end.host}: {end.status.value}: {end.task.name}", style=STYLES[end.status]))
+        host = end.machine if end.lost else end.host
+        self._console.print(Text(f"    {host}: {end.status.value}: {end.task.name}", style=STYLES[end.status]))
         self._print_block(end.message, indent=8)
 
     def _print_block(self, text: str, *, indent: int) -> None:

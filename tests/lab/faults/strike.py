@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from slurmstead.events import LOST
 from tests.lab.faults.canaries import Canaries
 from tests.lab.faults.cluster import converge, failures, second_run, wait_until_usable
 from tests.lab.faults.trials import Trials
@@ -24,19 +25,8 @@ PASSING, LASTING = 24000, 25000
 SECONDS = 1500.0
 """Of a run under a fault: each of its tasks may wait a minute for a machine that is silent."""
 
-GONE = (
-    "UNREACHABLE!",
-    "respondent Context has disconnected",
-    "disconnected from the remote environment",
-    "Channel was disconnected",
-    "Channel closed",
-    ", my ID is ",
-    "EOF on stream",
-    "Connection timed out",
-    "does not answer",
-)
-"""How Ansible, the accelerator and Slurmstead say that a machine is not there."""
-
+GONE = re.compile(f"{LOST.pattern}|UNREACHABLE!|EOF on stream|Connection timed out|does not answer")
+"""How the accelerator, Ansible and Slurmstead say that a machine is not there."""
 
 PART = re.compile(r"^(?=fatal|ok|changed|skipping|TASK|PLAY|RUNNING|\[WARNING\]|\[ERROR\])", re.MULTILINE)
 """Where something else begins in Ansible's output."""
@@ -84,7 +74,7 @@ def is_named(run: Run, name: str) -> bool:
     """Say whether a run tells of a machine that it was not there."""
     parts = (" ".join(part.split()) for part in PART.split(run.output))
     told = [part for part in parts if part.startswith(("fatal: ", "[WARNING]", "[ERROR]"))]
-    return any(re.search(rf"\b{re.escape(name)}\b", part) and any(words in part for words in GONE) for part in told)
+    return any(re.search(rf"\b{re.escape(name)}\b", part) and GONE.search(part) for part in told)
 
 
 def is_good_or_names(run: Run, name: str) -> bool:

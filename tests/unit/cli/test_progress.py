@@ -252,6 +252,16 @@ PARSED = Task("1", "slurm : Write it", "copy", pathlib.PurePath("/r/tasks/a.yml"
                 lost=True,
             ),
         ),
+        (
+            raw("runner_on_ok", stdout="\x1b[0;33mchanged: [a -> b]\x1b[0m", host="a", res={"changed": True}),
+            HostEnded(PARSED, "a", Status.CHANGED, "", {"changed": True}, delegate="b"),
+        ),
+        (
+            raw(
+                "runner_on_unreachable", stdout="fatal: [a -> b(10.0.0.2)]: UNREACHABLE! =>", host="a", res={"msg": "m"}
+            ),
+            HostEnded(PARSED, "a", Status.UNREACHABLE, "m", {"msg": "m"}, delegate="b", lost=True),
+        ),
         (raw("runner_on_file_diff", stdout="\x1b[0;32m+b\x1b[0m", host="a"), FileChanged("a", "+b")),
         (raw("playbook_on_stats", ok={"a": 1}, failures={}, dark={"b": 1}), Ended({"a": 1}, {}, {"b": 1})),
         (raw("verbose", stdout="\x1b[1;35m[WARNING]: w\x1b[0m"), Said("[WARNING]: w")),
@@ -305,6 +315,15 @@ def test_a_host_that_goes_away_within_a_task_was_not_reached():
     assert (result.hosts["b"].failed, result.hosts["b"].ran) == (0, 1)
 
 
+@pytest.mark.parametrize(("failed", "unreachable"), [({"a": 1}, {}), ({}, {"a": 1})])
+def test_not_the_host_is_blamed_that_handed_its_task_to_a_machine_which_was_gone(failed, unreachable):
+    result = outcome.Result("site.yml", returned=2)
+    result.add(HostEnded(START, "a", Status.UNREACHABLE, "m", delegate="b", lost=True))
+    result.add(Ended({"a": 3}, failed, unreachable))
+    assert str(result.error) == "b could not be reached"
+    assert (result.hosts["a"].failed, result.hosts["a"].unreachable) == (0, False)
+
+
 def test_a_task_that_failed_before_its_host_went_away_outweighs_that():
     result = outcome.Result("site.yml", returned=2)
     result.add(HostEnded(START, "b", Status.UNREACHABLE, "m", lost=True))
@@ -321,6 +340,7 @@ def test_a_task_that_failed_before_its_host_went_away_outweighs_that():
         ("Task failed: Channel closed by remote end.", True),
         ("no route to 1004, my ID is 0", True),
         ("EOF on stream; last 100 lines received:\n", True),
+        ("builtins.AttributeError: 'NoneType' object has no attribute 'protocol'", True),
         ("EOF on stream; last 100 lines received:\nsudo: unknown user", False),
         ("ssh: connect to host node1 port 22: No route to host", False),
         ("the disk was disconnected", False),
