@@ -21,8 +21,8 @@ SHARE = 0.4
 
 
 def make_anew(lab: Any, name: str = "all") -> None:
-    """Destroy machines with all their disks, and boot them as they come from the image that has the packages."""
-    image = ("--extra-vars", json.dumps({"lab_image": "baked"}))
+    """Destroy machines with all their disks, and boot them from the image that has no package of the cluster."""
+    image = ("--extra-vars", json.dumps({"lab_image": "clean"}))
     for playbook in ("destroy-lab.yml", "create-lab.yml"):
         run = lab.ansible("--limit", name, *image, str(PLAYBOOKS / playbook), plain=True, seconds=1800)
         assert run.code == 0, run.output[-5000:]
