@@ -11,6 +11,9 @@ description:
   - Writes several files and directories in one task. Over a slow link or on a slow CPU the number of tasks is what a
     run costs, and each C(ansible.builtin.template) is three trips to the node.
   - Every new content is validated before the first file is replaced; each is replaced atomically.
+  - Has what runs take the changed files, at once and not by a handler, which a run that ends too early would forget.
+    Each command is kept in I(pending) from before the first file is replaced until it has succeeded.
+  - Lets systemd read its files anew before any other command where one below C(/etc/systemd/system) has changed.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
@@ -30,6 +33,18 @@ options:
       group: {type: str, default: root, description: Group that owns it.}
       validate: {type: str, description: Command that fails on bad content; C(%s) becomes the new file's path.}
       optional: {type: bool, default: false, description: Leave it out on a node that lacks the directory it stands in.}
+      apply:
+        description:
+          - Commands by which what runs takes the file, such as C(systemctl try-restart chrony.service).
+          - Each is run once, after all files are in place, however many files name it.
+        type: list
+        elements: str
+        default: []
+  defer: {type: bool, default: false, description: Leave the commands to a later task whose files name the same ones.}
+  pending:
+    description: Where commands stand until they have succeeded; a reboot, which does the same as they, empties it.
+    type: path
+    default: /run/slurmstead/pending
 author: [Slurmstead]
 """
 
@@ -39,17 +54,19 @@ EXAMPLES = r"""
     files:
       - path: /etc/chrony/chrony.conf
         content: "{{ lookup('ansible.builtin.template', 'chrony.conf.j2') }}"
-  notify: Restart chrony
+        apply: [systemctl try-restart chrony.service]
 """
 
 RETURN = r"""
 changed_paths: {description: Paths that were or would be changed., type: list, elements: str, returned: always}
+commands: {description: 'Commands that were run, or are to be run.', type: list, elements: str, returned: always}
 """
 
 import base64
 import difflib
 import errno
 import grp
+import hashlib
 import os
 import pathlib
 import pwd
@@ -57,11 +74,14 @@ import shlex
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterable
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 DEFAULT_MODE = {"file": 0o644, "directory": 0o755}
+UNITS = pathlib.Path("/etc/systemd/system")
+RELOAD = "systemctl daemon-reload"
 
 
 def kind(status: os.stat_result) -> str:
@@ -106,6 +126,7 @@ class Entry:
         self.owner: str = wanted["owner"]
         self.group: str = wanted["group"]
         self.mode = int(wanted["mode"], 8) if wanted["mode"] else DEFAULT_MODE.get(self.state, 0)
+        self.apply: list[str] = [*([RELOAD] if UNITS in self.path.parents else []), *wanted["apply"]]
         self.content: bytes | None = None
         if wanted["content_base64"] is not None:
             self.content = base64.b64decode(wanted["content_base64"])
@@ -238,6 +259,37 @@ class Entry:
             self.set_attributes(self.path)
 
 
+class Pending:
+    """Commands that have not succeeded yet, each in a file of its own."""
+
+    def __init__(self, directory: pathlib.Path) -> None:
+        self.directory = directory
+
+    def mark(self, command: str) -> pathlib.Path:
+        """Return the file that stands for a command."""
+        return self.directory / hashlib.sha256(command.encode()).hexdigest()[:16]
+
+    def left(self, entries: Iterable[Entry]) -> list[str]:
+        """Return the commands of entries that an earlier task left or an earlier run did not come to."""
+        return [command for entry in entries for command in entry.apply if self.mark(command).exists()]
+
+    def add(self, commands: Iterable[str]) -> None:
+        """Take note of commands."""
+        for command in commands:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self.mark(command).write_text(f"{command}\n")
+
+    def run(self, command: str, module: AnsibleModule) -> None:
+        """Run a command, and forget it if it succeeds."""
+        code, out, err = module.run_command(shlex.split(command))
+        if code:
+            said = err.strip() or out.strip()
+            module.fail_json(
+                msg=f"the files are in place, but `{command}` failed, which the next run tries again: {said}"
+            )
+        self.mark(command).unlink(missing_ok=True)
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -256,10 +308,13 @@ def main() -> None:
                     "group": {"type": "str", "default": "root"},
                     "validate": {"type": "str"},
                     "optional": {"type": "bool", "default": False},
+                    "apply": {"type": "list", "elements": "str", "default": []},
                 },
                 "required_if": [("state", "file", ("content", "content_base64"), True)],
                 "mutually_exclusive": [("content", "content_base64")],
-            }
+            },
+            "defer": {"type": "bool", "default": False},
+            "pending": {"type": "path", "default": "/run/slurmstead/pending"},
         },
         supports_check_mode=True,
     )
@@ -272,15 +327,26 @@ def main() -> None:
             module.fail_json(msg="; ".join(refusals))
         differing = [entry for entry in entries if entry.content_differs()]
         touched = [entry for entry in entries if entry in differing or entry.attributes_differ()]
-        result = {"changed": bool(touched), "changed_paths": [str(entry.path) for entry in touched]}
-        result["diff"] = [entry.diff() for entry in touched]
+        pending = Pending(pathlib.Path(module.params["pending"]))
+        left = [] if module.params["defer"] else pending.left(entries)
+        needed = [command for entry in touched for command in entry.apply]
+        # Systemd's own reading comes first, and all others in the order of the files.
+        commands = sorted({*left, *needed}, key=[RELOAD, *left, *needed].index)
         staged = {id(entry): entry.stage(module) for entry in differing if entry.state == "file"}
         if not module.check_mode:
+            pending.add(needed)
             for entry in touched:
                 entry.put(staged.get(id(entry)), module)
+            for command in [] if module.params["defer"] else commands:
+                pending.run(command, module)
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"cannot put the files in place: {in_words(error)}")
-    module.exit_json(**result)
+    module.exit_json(
+        changed=bool(touched or left),
+        changed_paths=[str(entry.path) for entry in touched],
+        commands=commands,
+        diff=[*(entry.diff() for entry in touched), *({"prepared": f"still to do: {command}"} for command in left)],
+    )
 
 
 if __name__ == "__main__":

@@ -408,3 +408,95 @@ def test_nothing_temporary_is_left(put: RunModule, tmp_path: pathlib.Path) -> No
     put({"path": tmp_path / "c", "content": "bad", "validate": REFUSES_BAD})
 
     assert sorted(os.listdir(tmp_path)) == ["a", "b"]
+
+
+@pytest.fixture
+def told(tmp_path: pathlib.Path) -> Callable[[], list[str]]:
+    """What the commands of `tell` have written, in their order."""
+    return lambda: (tmp_path / "told").read_text().split() if (tmp_path / "told").exists() else []
+
+
+@pytest.fixture
+def configure(put: RunModule, tmp_path: pathlib.Path) -> RunModule:
+    """Put files in place, each a path with its content and the words that its commands tell."""
+
+    def run(*files: tuple[str, str, list[str]], **options: Any) -> Any:
+        tell = (
+            f"sh -c 'cat {tmp_path}/new* > {tmp_path}/seen; test ! -e {tmp_path}/deaf && echo {{}} >> {tmp_path}/told'"
+        )
+        entries = [
+            {"path": tmp_path / path, "content": content, "apply": [tell.format(word) for word in words]}
+            for path, content, words in files
+        ]
+        return put(*entries, pending=str(tmp_path / "pending"), **options)
+
+    return run
+
+
+def test_each_command_runs_once_after_all_files_are_in_place(
+    configure: RunModule, told: Callable[[], list[str]], tmp_path: pathlib.Path
+) -> None:
+    files = [("new1", "1", ["b", "a"]), ("new2", "2", ["a", "c"])]
+
+    first, second = configure(*files), configure(*files)
+
+    assert told() == ["b", "a", "c"]
+    assert (tmp_path / "seen").read_text() == "12"
+    assert (first.changed, len(first.result["commands"])) == (True, 3)
+    assert (second.changed, second.result["commands"]) == (False, [])
+
+
+def test_only_the_commands_of_what_changed_are_run(configure: RunModule, told: Callable[[], list[str]]) -> None:
+    configure(("new1", "1", ["a"]), ("new2", "2", ["b"]))
+
+    configure(("new1", "1", ["a"]), ("new2", "3", ["b"]))
+
+    assert told() == ["a", "b", "b"]
+
+
+def test_a_command_that_an_earlier_run_did_not_come_to_is_still_run(
+    configure: RunModule, told: Callable[[], list[str]]
+) -> None:
+    configure(("new1", "1", ["a"]), ("new2", "2", ["b"]), defer=True)
+    assert told() == []
+
+    second = configure(("new1", "1", ["a"]))
+
+    assert (second.changed, second.result["changed_paths"], told()) == (True, [], ["a"])
+    assert "still to do" in second.diff
+    assert not configure(("new1", "1", ["a"])).changed
+
+
+def test_a_command_that_fails_is_named_and_tried_again(
+    configure: RunModule, told: Callable[[], list[str]], tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "deaf").touch()
+    failed = configure(("new1", "1", ["a"]))
+    (tmp_path / "deaf").unlink()
+
+    again = configure(("new1", "1", ["a"]))
+
+    assert "echo a" in failed.result["msg"]
+    assert "failed, which the next run tries again" in failed.result["msg"]
+    assert (again.changed, told()) == (True, ["a"])
+
+
+def test_a_dry_run_says_which_commands_would_run_and_runs_none(
+    configure: RunModule, told: Callable[[], list[str]]
+) -> None:
+    dry = configure(("new1", "1", ["a"]), check=True)
+
+    assert (dry.changed, len(dry.result["commands"]), told()) == (True, 1, [])
+    assert configure(("new1", "1", ["a"])).changed
+
+
+def test_systemd_reads_a_unit_before_anything_else_is_done(load_module: Callable[[str], Any]) -> None:
+    wanted = {"state": "absent", "validate": None, "owner": "root", "group": "root", "mode": None, "optional": False}
+    content = {"content": None, "content_base64": None, "apply": ["systemctl try-restart a.service"]}
+    entry = load_module("config_files").Entry
+
+    unit = entry({**wanted, **content, "path": "/etc/systemd/system/a.service.d/slurmstead.conf"})
+    other = entry({**wanted, **content, "path": "/etc/default/a"})
+
+    assert unit.apply == ["systemctl daemon-reload", "systemctl try-restart a.service"]
+    assert other.apply == ["systemctl try-restart a.service"]
