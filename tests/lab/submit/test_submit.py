@@ -106,7 +106,8 @@ def test_a_cancelled_run_says_so(cluster: Any) -> None:
 
 
 def test_one_task_of_an_array_is_cancelled(cluster: Any) -> None:
-    folder = cluster.project("long", {"main.py": "import time; time.sleep(20)"})
+    main = "import os, time; time.sleep(600 if os.environ['STEAD_TASK'] == '1' else 1)"
+    folder = cluster.project("long", {"main.py": main})
     run = cluster.run_of(cluster.stead("submit", folder, "--array", "0-2", "--mem", "100M"))
     (job,) = cluster.jobs()[run]["jobs"]
     assert f"{job}_1: cancelled" in cluster.stead("cancel", f"{job}_1")
