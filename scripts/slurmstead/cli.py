@@ -1,5 +1,6 @@
 """The verbs of scripts/stead and their options."""
 
+import errno
 import os
 import pathlib
 import signal
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from slurmstead import operation_verbs, power_verbs
 from slurmstead.client.verbs import register
-from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, SteadError, UsageError
+from slurmstead.errors import CheckFailed, ExitCode, Interrupted, InventoryError, MachineError, SteadError, UsageError
 from slurmstead.options import Check, Inventory, Plain
 from slurmstead.paths import CLUSTER_INVENTORY, LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
 
@@ -34,6 +35,9 @@ app = typer.Typer(
 )
 lab_app = typer.Typer(help="Virtual machines on this computer, as inventory/lab describes them.", no_args_is_help=True)
 app.add_typer(lab_app, name="lab")
+
+NO_TEMPORARY = "No usable temporary directory"
+"""What Python's tempfile says where it can write to none."""
 
 out = Console(highlight=False)
 progress_console = Console(stderr=True, highlight=False)
@@ -279,6 +283,13 @@ def _interrupted(number: int, _frame: FrameType | None) -> None:
     raise Interrupted(number)
 
 
+def _say(error: SteadError) -> int:
+    progress_console.print(Text(f"stead: {error}", style="bold red"), soft_wrap=True)
+    if error.hint:
+        progress_console.print(Text(f"       {error.hint}"), soft_wrap=True)
+    return error.code
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -288,10 +299,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         app(sys.argv[1:] if arguments is None else arguments, prog_name="stead")
     except SteadError as error:
-        progress_console.print(Text(f"stead: {error}", style="bold red"), soft_wrap=True)
-        if error.hint:
-            progress_console.print(Text(f"       {error.hint}"), soft_wrap=True)
-        return error.code
+        return _say(error)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) or NO_TEMPORARY in str(error):
+            return _say(MachineError(f"this computer has no room: {error}", "Make some, then call again."))
+        raise
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.USAGE
     return ExitCode.OK

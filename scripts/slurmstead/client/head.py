@@ -1,6 +1,7 @@
 """Where the head node is: said on the command line, in stead.toml, in the environment or in a file of the user's."""
 
 import dataclasses
+import ipaddress
 import os
 import pathlib
 import tomllib
@@ -21,6 +22,12 @@ class Head:
     host: str
     ssh_config: str | None = None
     directory: str | None = None
+
+    @property
+    def in_rsync(self) -> str:
+        """The host as rsync wants it, which takes what stands behind a colon for a path."""
+        user, at, name = self.host.rpartition("@")
+        return f"{user}{at}[{name}]" if ":" in name else self.host
 
 
 def home() -> pathlib.Path:
@@ -53,6 +60,21 @@ def read_toml(path: pathlib.Path) -> dict[str, Any]:
         raise UsageError(f"{path} is not TOML: {error}", "https://toml.io shows how it is written.") from None
 
 
+def is_host(text: str) -> bool:
+    """Say whether `[user@]host` is a name or an address, and neither an option nor an address with a port.
+
+    >>> [is_host(text) for text in ("alice@fd00::7", "node3:22", "ssh://node3", "-v")]
+    [True, False, False, False]
+    """
+    name = text.rpartition("@")[2]
+    if ":" in name:
+        try:
+            ipaddress.IPv6Address(name)
+        except ValueError:
+            return False
+    return bool(name) and not text.startswith("-")
+
+
 def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
     """Return the head node that is meant: `given` wins over `project`, that over the environment and the user's file.
 
@@ -69,7 +91,9 @@ def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
             "which head node is meant is not said",
             f'Write --head user@host, or once for all: head = "user@host" in {path}',
         )
-    if found["head"].startswith("-"):
-        raise UsageError(f"{found['head']!r} is no host", "Write --head user@host.")
+    if not is_host(found["head"]):
+        raise UsageError(
+            f"{found['head']!r} is no host", "Write --head user@host; a port is said in ssh's own configuration."
+        )
     config = found["ssh_config"]
     return Head(found["head"], config and str(pathlib.Path(config).expanduser().absolute()), found["directory"])

@@ -73,7 +73,7 @@ def push(
     """
     known = [f"--link-dest={directory}" for directory in like]
     options = [f"--temp-dir={incoming}", *known]
-    _run(connection, [*options, f"{folder}/", f"{connection.head.host}:{target}/"], files, report)
+    _run(connection, [*options, f"{folder}/", f"{connection.head.in_rsync}:{target}/"], files, report)
 
 
 def pull(connection: Connection, source: str, files: Iterable[str], target: pathlib.Path, report: Report) -> None:
@@ -83,7 +83,7 @@ def pull(connection: Connection, source: str, files: Iterable[str], target: path
     """
     target.mkdir(parents=True, exist_ok=True)
     # Absolute, because what stands before a : would be a host.
-    _run(connection, [f"{connection.head.host}:{source}/", f"{target.absolute()}/"], files, report)
+    _run(connection, [f"{connection.head.in_rsync}:{source}/", f"{target.absolute()}/"], files, report)
 
 
 def _run(connection: Connection, places: list[str], files: Iterable[str], report: Report) -> None:

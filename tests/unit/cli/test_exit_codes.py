@@ -1,8 +1,13 @@
 """The exit codes that README.md promises, each brought about by a real run of ansible-playbook."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from slurmstead.errors import ExitCode
+from slurmstead.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -132,3 +137,12 @@ def test_help_names_every_exit_code(stead, capsys):
     text = " ".join(capsys.readouterr().out.split())
     for code in ExitCode:
         assert f"{code.value} " in text.partition("Exit codes:")[2]
+
+
+def test_a_computer_without_room_is_named():
+    command = ["prlimit", "--fsize=0", sys.executable, "-m", "slurmstead", "jobs", "--head", "alice@node3"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert done.stderr.startswith("stead: this computer has no room: ")
+    assert "Traceback" not in done.stderr

@@ -111,6 +111,15 @@ def test_no_head_node_is_an_error_that_says_where_to_write_it(own_home: pathlib.
     assert str(own_home / ".config/slurmstead/client.toml") in caught.value.hint
 
 
-def test_a_host_is_no_option_of_ssh() -> None:
+@pytest.mark.parametrize("given", ["-oProxyCommand=touch x", "alice@node3:2222", "ssh://node3", "alice@"])
+def test_a_host_is_neither_an_option_nor_an_address_with_a_port(given: str) -> None:
     with pytest.raises(UsageError, match="is no host"):
-        head.choose({"head": "-oProxyCommand=touch x"}, {})
+        head.choose({"head": given}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "in_rsync"),
+    [("alice@node3", "alice@node3"), ("alice@fd00::7", "alice@[fd00::7]"), ("fe80::1%eth0", "[fe80::1%eth0]")],
+)
+def test_an_address_with_colons_is_no_path_for_rsync(given: str, in_rsync: str) -> None:
+    assert head.choose({"head": given}, {}).in_rsync == in_rsync
