@@ -490,7 +490,27 @@ def test_a_dry_run_says_which_commands_would_run_and_runs_none(
     assert configure(("new1", "1", ["a"])).changed
 
 
-def test_systemd_reads_a_unit_before_anything_else_is_done(load_module: Callable[[str], Any]) -> None:
+@pytest.mark.parametrize("defer", [False, True])
+def test_systemd_reads_its_files_before_a_daemon_takes_any(
+    configure: RunModule,
+    told: Callable[[], list[str]],
+    load_module: Callable[[str], Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    defer: bool,
+) -> None:
+    module = load_module("config_files")
+    monkeypatch.setattr(module, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(module, "RELOAD", f"sh -c 'echo reload >> {tmp_path}/told'")
+    files = [("new1", "1", ["a"]), ("units/a.service.d/new2", "2", ["a"])]
+
+    configure(*files, defer=defer)
+    configure(*files)
+
+    assert told() == ["reload", "a"]
+
+
+def test_a_file_of_a_unit_is_read_by_systemd_first(load_module: Callable[[str], Any]) -> None:
     wanted = {"state": "absent", "validate": None, "owner": "root", "group": "root", "mode": None, "optional": False}
     content = {"content": None, "content_base64": None, "apply": ["systemctl try-restart a.service"]}
     entry = load_module("config_files").Entry
