@@ -72,7 +72,8 @@ def is_host(text: str) -> bool:
             ipaddress.IPv6Address(name)
         except ValueError:
             return False
-    return bool(name) and not text.startswith("-")
+    # rsync gives ssh the name without its user, as a word of its own.
+    return bool(name) and not text.startswith("-") and not name.startswith("-")
 
 
 def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:

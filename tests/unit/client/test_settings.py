@@ -111,7 +111,9 @@ def test_no_head_node_is_an_error_that_says_where_to_write_it(own_home: pathlib.
     assert str(own_home / ".config/slurmstead/client.toml") in caught.value.hint
 
 
-@pytest.mark.parametrize("given", ["-oProxyCommand=touch x", "alice@node3:2222", "ssh://node3", "alice@"])
+@pytest.mark.parametrize(
+    "given", ["-oProxyCommand=touch x", "alice@-oProxyCommand=touch x", "alice@node3:2222", "ssh://node3", "alice@"]
+)
 def test_a_host_is_neither_an_option_nor_an_address_with_a_port(given: str) -> None:
     with pytest.raises(UsageError, match="is no host"):
         head.choose({"head": given}, {})
