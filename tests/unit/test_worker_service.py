@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ansible.module_utils.slurmstead import worker_service
+from ansible.module_utils.slurmstead.hostlist import expand
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_nodes
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
 from ansible.module_utils.slurmstead.worker_service import Service, ServiceError, drained, on, unready
@@ -104,3 +106,59 @@ def test_a_worker_that_somebody_drained_stays_drained() -> None:
 def test_without_slurmctld_nobody_is_resumed() -> None:
     with pytest.raises(ServiceError, match="slurmctld does not answer"):
         Service(["n1"], OURS, Cluster()).resume(check_mode=False)
+
+
+class Busy(Slurm):
+    """A slurmctld with a job that does not end; it is told in words what it is to do."""
+
+    def __init__(self, answers: tuple[State, ...] = (), **shown: tuple[str, str]) -> None:
+        self.shown = dict(shown)
+        self.answers_left = list(answers)
+        self.told: list[tuple[str, str, str]] = []
+
+    def state(self) -> State:
+        return self.answers_left.pop(0) if self.answers_left else State((Job("7", "RUNNING", "main", ("n1",)),))
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        return {name: {"State": state, "Reason": reason} for name, (state, reason) in self.shown.items()}
+
+    def update(self, nodes: str, state: str, reason: str = "") -> None:
+        self.told.append((nodes, state, reason))
+        for name in expand(nodes):
+            self.shown[name] = ("IDLE+DRAIN", reason) if state == "DRAIN" else ("IDLE", "")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for nothing."""
+    monkeypatch.setattr(worker_service, "SURE", 0.0)
+    monkeypatch.setattr(worker_service, "PAUSE", 0.0)
+
+
+def test_a_run_that_gives_up_gives_back_what_one_that_was_killed_had_drained(impatient: None) -> None:
+    slurm = Busy(n1=("MIXED+DRAIN", OURS), n2=("IDLE+DRAIN", "fan"))
+
+    with pytest.raises(ServiceError, match="the workers take jobs as before"):
+        Service(["n1", "n2"], OURS, slurm).take_out("wait", -1, check_mode=False)
+
+    assert slurm.told == [("n1", "RESUME", "")]
+
+
+def test_a_run_that_gives_up_leaves_an_unfit_worker_to_its_health_check(impatient: None) -> None:
+    unfit = "slurmstead: share /share does not answer"
+    slurm = Busy(n1=("MIXED", ""), n2=("IDLE+DRAIN", unfit))
+
+    with pytest.raises(ServiceError, match="the workers take jobs as before"):
+        Service(["n1", "n2"], OURS, slurm).take_out("wait", -1, check_mode=False)
+
+    assert slurm.told[1:] == [("n1", "RESUME", ""), ("n2", "DRAIN", unfit)]
+
+
+def test_a_refusal_names_what_a_run_that_was_killed_has_left_drained() -> None:
+    slurm = Busy(n1=("MIXED+DRAIN", OURS))
+
+    with pytest.raises(ServiceError, match=rf"because of job 7 .*; still drained .* \({OURS}\): n1"):
+        Service(["n1"], OURS, slurm).take_out("refuse", 0, check_mode=False)
+
+    assert slurm.told == []
+

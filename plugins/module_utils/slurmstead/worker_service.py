@@ -108,12 +108,14 @@ class Service:
 
         Raises ServiceError; the workers are then as they were.
         """
-        running = self._jobs()
-        if running and jobs == "refuse":
-            raise ServiceError(self._refusal(running))
-        nodes = self.slurm.nodes()
+        running, nodes = self._jobs(), self.slurm.nodes()
         known = [name for name in self.names if name in nodes]
+        # Drained by a run that was killed: it is for this one to give them back.
+        left = drained(nodes, known, self.reason)
+        if running and jobs == "refuse":
+            raise ServiceError(self._refusal(running, left))
         new = [name for name in known if name not in drained(nodes, known) or unwell(nodes[name])]
+        before = {name: nodes[name] for name in (*new, *left)}
         if check_mode:
             return Done(bool(new), (f"{compress(new)} would be drained",) if new else ())
         if new:
@@ -124,21 +126,21 @@ class Service:
             if deaf:
                 raise ServiceError(f"slurmctld did not drain {compress(deaf)}; see its log, and run the same again")
         if running and jobs == "refuse":
-            self._undo(new)
+            self._undo(before)
             raise ServiceError(self._refusal(running))
         if running and jobs == "cancel":
             self.slurm.cancel(job.number for job in running)
-        self._see_end(new, running, deadline)
+        self._see_end(before, running, deadline)
         said = [f"{compress(new)} drained: {self.reason}"] if new else []
         if running:
             said.append(f"{'cancelled' if jobs == 'cancel' else 'waited for'} {slurm_jobs.in_words(running)}")
         return Done(bool(new or running), tuple(said))
 
-    def _see_end(self, new: list[str], running: tuple[Job, ...], deadline: float) -> None:
+    def _see_end(self, before: Nodes, running: tuple[Job, ...], deadline: float) -> None:
         until = time.monotonic() + deadline
         while running:
             if time.monotonic() > until:
-                self._undo(new)
+                self._undo(before)
                 raise ServiceError(
                     f"{slurm_jobs.in_words(running)} did not end within {deadline / 60:.0f} min; "
                     "the workers take jobs as before. Give it longer with --deadline, or cancel it"
@@ -146,14 +148,20 @@ class Service:
             time.sleep(PAUSE)
             running = self._jobs()
 
-    def _undo(self, new: list[str]) -> None:
-        if new:
-            self.slurm.update(compress(new), "RESUME")
+    def _undo(self, before: Nodes) -> None:
+        """Let workers have jobs again, but for those that their health check had drained."""
+        fit = [name for name, shown in before.items() if not unwell(shown)]
+        if fit:
+            self.slurm.update(compress(fit), "RESUME")
+        for name in before.keys() - fit:
+            self.slurm.update(name, "DRAIN", before[name]["Reason"])
 
-    def _refusal(self, running: tuple[Job, ...]) -> str:
+    def _refusal(self, running: tuple[Job, ...], left: Iterable[str] = ()) -> str:
+        names = compress(left)
+        drains = f"; still drained by a run that was ended ({self.reason}): {names}" if names else ""
         return (
             f"nothing was changed, because of {slurm_jobs.in_words(running)}; wait for it with --when-idle, "
-            "or end it with --cancel-jobs"
+            f"or end it with --cancel-jobs{drains}"
         )
 
     def bring_back(self, deadline: float, check_mode: bool) -> Done:
