@@ -162,3 +162,19 @@ def test_a_refusal_names_what_a_run_that_was_killed_has_left_drained() -> None:
 
     assert slurm.told == []
 
+
+def test_without_an_answer_about_the_workers_none_counts_as_out_of_service() -> None:
+    slurm = Busy(answers=(State(),))
+
+    with pytest.raises(ServiceError, match="slurmctld does not answer"):
+        Service(["n1"], OURS, slurm).take_out("wait", 0, check_mode=False)
+
+
+def test_jobs_are_waited_for_while_slurmctld_is_restarted(impatient: None) -> None:
+    runs = State((Job("7", "RUNNING", "main", ("n1",)),))
+    slurm = Busy(answers=(runs, runs, State(heard=False), State()), n1=("MIXED", ""))
+
+    done = Service(["n1"], OURS, slurm).take_out("wait", 60, check_mode=False)
+
+    assert done.said[0] == f"n1 drained: {OURS}"
+    assert slurm.answers_left == []

@@ -103,12 +103,18 @@ class Service:
             raise ServiceError("slurmctld does not answer, so nobody knows what runs; see `systemctl status slurmctld`")
         return on(state, self.names)
 
+    def _nodes(self) -> Nodes:
+        nodes = self.slurm.nodes()
+        if not nodes:
+            raise ServiceError("slurmctld does not answer; see `systemctl status slurmctld`")
+        return nodes
+
     def take_out(self, jobs: str, deadline: float, check_mode: bool) -> Done:
         """Drain the workers and see their jobs end. `jobs` is refuse, wait or cancel, `deadline` in seconds.
 
         Raises ServiceError; the workers are then as they were.
         """
-        running, nodes = self._jobs(), self.slurm.nodes()
+        running, nodes = self._jobs(), self._nodes()
         known = [name for name in self.names if name in nodes]
         # Drained by a run that was killed: it is for this one to give them back.
         left = drained(nodes, known, self.reason)
@@ -146,7 +152,9 @@ class Service:
                     "the workers take jobs as before. Give it longer with --deadline, or cancel it"
                 )
             time.sleep(PAUSE)
-            running = self._jobs()
+            state = self.slurm.state()
+            # A slurmctld that is restarted in that hour answers again.
+            running = on(state, self.names) if state.heard else running
 
     def _undo(self, before: Nodes) -> None:
         """Let workers have jobs again, but for those that their health check had drained."""
@@ -196,9 +204,7 @@ class Service:
         return Done(resumed.changed, (*resumed.said, *(f"waits for {name}" for name in missing)))
 
     def _resume(self, check_mode: bool) -> Done:
-        nodes = self.slurm.nodes()
-        if not nodes:
-            raise ServiceError("slurmctld does not answer; see `systemctl status slurmctld`")
+        nodes = self._nodes()
         ours = drained(nodes, self.names, self.reason)
         if ours and not check_mode:
             self.slurm.update(compress(ours), "RESUME")
