@@ -69,12 +69,12 @@ def main() -> None:
     )
     given = module.params
     worker = Worker(given["node"], Slurm())
-    if given["state"] == "begun":
-        changed, before = worker.pause(module.check_mode)
-        module.exit_json(changed=changed, before=dataclasses.asdict(before))
-    if module.check_mode:
-        module.exit_json(changed=False)
     try:
+        if given["state"] == "begun":
+            changed, before = worker.pause(module.check_mode)
+            module.exit_json(changed=changed, before=dataclasses.asdict(before))
+        if module.check_mode:
+            module.exit_json(changed=False)
         module.exit_json(changed=worker.give_back(remembered(given["before"]), given["restarted"]))
     except PauseError as error:
         module.fail_json(msg=f"{given['node']}: {error}")

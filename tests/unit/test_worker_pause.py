@@ -130,3 +130,14 @@ def test_a_job_that_ended_long_ago_is_not_missed() -> None:
     cluster = Cluster(jobs=())
 
     assert not Worker("n1", cluster).give_back(Before(jobs=(RUNS,), at=0.0), restarted=False)
+
+
+def test_a_worker_of_which_nothing_is_heard_is_not_taken_for_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    _, before = Worker("n1", cluster).pause(check_mode=False)
+    monkeypatch.setattr(cluster, "nodes", dict)
+
+    with pytest.raises(PauseError, match="slurmctld does not answer"):
+        Worker("n1", cluster).pause(check_mode=False)
+    with pytest.raises(PauseError, match="slurmctld does not answer"):
+        Worker("n1", cluster).give_back(before, restarted=False)

@@ -22,6 +22,8 @@ REMEMBERED = 240.0
 
 PAUSE = 2.0
 
+DEAF = "slurmctld does not answer; see `journalctl -u slurmctld`"
+
 SILENT = frozenset({"DOWN", "NOT_RESPONDING"})
 
 
@@ -52,8 +54,8 @@ class Worker:
         self.slurm = slurm
 
     def pause(self, check_mode: bool) -> tuple[bool, Before]:
-        """Let it get no new jobs; returns whether it got some so far, and what was before."""
-        shown = self.slurm.nodes().get(self.name)
+        """Let it get no new jobs; returns whether it got some so far, and what was before. Raises PauseError."""
+        shown = self._nodes().get(self.name)
         jobs = self._jobs(self.slurm.state(), shown is not None)
         if shown is None:
             return False, Before(jobs=jobs)
@@ -74,19 +76,27 @@ class Worker:
                 raise PauseError(missing)
             time.sleep(PAUSE)
         self._account_for(before)
-        if self.name not in paused(self.slurm.nodes()):
+        if self.name not in paused(self._nodes()):
             return False
         self.slurm.update(self.name, "RESUME")
         return True
+
+    def _nodes(self) -> Mapping[str, Mapping[str, str]]:
+        nodes = self.slurm.nodes()
+        if not nodes:
+            # For one that does not answer in time, each worker would be a machine that is none.
+            raise PauseError(DEAF)
+        return nodes
 
     def _jobs(self, state: State, worker: bool) -> tuple[Job, ...]:
         return state.on(self.name) if worker else state.live
 
     def _missing(self, before: Before, restarted: bool) -> str:
         """Return what is not yet as it has to be; empty when all is."""
-        if not self.slurm.answers():
-            return "slurmctld does not answer; see `journalctl -u slurmctld`"
-        shown = self.slurm.nodes().get(self.name)
+        nodes = self.slurm.nodes()
+        if not (self.slurm.answers() and nodes):
+            return DEAF
+        shown = nodes.get(self.name)
         if shown is None or before.silent:
             return ""
         if restarted and shown.get("SlurmdStartTime", "") == before.slurmd:
