@@ -89,6 +89,17 @@ def test_a_queue_that_is_not_shown_is_not_heard(monkeypatch: pytest.MonkeyPatch)
     assert says(monkeypatch, "", 0).state().heard
 
 
+def test_a_task_of_an_array_is_cancelled_by_its_name_in_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, ...]] = []
+    slurm = says(monkeypatch, "20|RUNNING|main|n1|20_4|None\n7|RUNNING|main|n1|7|None\n")
+    jobs = slurm.state().jobs
+    monkeypatch.setattr(slurm_daemons, "run", lambda *command: told.append(command))
+
+    slurm.cancel(jobs)
+
+    assert told == [("scancel", "20_4", "7")]
+
+
 @pytest.mark.parametrize(
     ("text", "older"), [("100\n\n200\n", True), ("200\n\n100\n", False), ("0\n\n200\n", False), ("", False)]
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ansible.module_utils.slurmstead import slurm_jobs
-from ansible.module_utils.slurmstead.slurm_jobs import State
+from ansible.module_utils.slurmstead.slurm_jobs import Job, State
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 ANSWER = 10.0
@@ -226,9 +226,9 @@ class Slurm:
         """Withdraw what `reboot` asked for, while the node still waits for its jobs."""
         run("scontrol", "cancel_reboot", node)
 
-    def cancel(self, jobs: Iterable[str]) -> None:
-        """Cancel jobs by their numbers."""
-        run("scancel", *jobs)
+    def cancel(self, jobs: Iterable[Job]) -> None:
+        """Cancel jobs."""
+        run("scancel", *(job.task for job in jobs))
 
 
 def read_listpids(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead.hostlist import compress, expand
 
-SQUEUE = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%T|%P|%N|%r")
+SQUEUE = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%T|%P|%N|%i|%r")
 """A line for each job. `%A` is what a job is called from its start to its end, also in an array."""
 
 HOLDS_NODES = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT"})
@@ -23,13 +23,18 @@ KILLED_BY = frozenset({"NodeDown", "PartitionDown", "NodeFail", "BootFail"})
 
 @dataclass(frozen=True)
 class Job:
-    """A job; `nodes` are those that it is on."""
+    """A job; `nodes` are those that it is on.
+
+    `task` is what scancel has to be told, `20_3` in an array. By a number slurmctld 22.05 finds no task, and the one
+    that starts last has the array's own, by which all of its tasks are cancelled (job_str_signal in job_mgr.c).
+    """
 
     number: str
     state: str
     partition: str = ""
     nodes: tuple[str, ...] = ()
     reason: str = ""
+    task: str = ""
 
     @property
     def running(self) -> bool:
@@ -72,15 +77,15 @@ class State:
 def read_queue(text: str) -> State:
     """Return the state that the output of SQUEUE says; lines of another form are what a library warned of.
 
-    >>> read_queue("7|RUNNING|main|n[1-2]|None").jobs[0].nodes
+    >>> read_queue("7|RUNNING|main|n[1-2]|7|None").jobs[0].nodes
     ('n1', 'n2')
     """
     jobs = []
     for line in text.splitlines():
-        fields = line.strip().split("|", 4)
-        if len(fields) == 5 and fields[0].isdigit():
-            number, state, partition, nodes, reason = fields
-            jobs.append(Job(number, state, partition, tuple(expand(nodes)) if nodes else (), reason))
+        fields = line.strip().split("|", 5)
+        if len(fields) == 6 and fields[0].isdigit():
+            number, state, partition, nodes, task, reason = fields
+            jobs.append(Job(number, state, partition, tuple(expand(nodes)) if nodes else (), reason, task))
     return State(tuple(jobs))
 
 

@@ -135,7 +135,7 @@ class Service:
             self._undo(before)
             raise ServiceError(self._refusal(running))
         if running and jobs == "cancel":
-            self.slurm.cancel(job.number for job in running)
+            self.slurm.cancel(running)
         self._see_end(before, running, deadline)
         said = [f"{compress(new)} drained: {self.reason}"] if new else []
         if running:
