@@ -33,8 +33,10 @@ class _Progress(Progress):
 def groups(inventory: pathlib.Path) -> Groups:
     """Return the hosts of the cluster's groups.
 
-    :raises InventoryError: the inventory cannot be read
+    :raises InventoryError: the inventory does not exist, or cannot be read
     """
+    if not inventory.exists():
+        raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
     done = subprocess.run(
         ["ansible-inventory", "-i", str(inventory), "--list"],
         env=playbook.environment(os.environ, plain=True),
@@ -43,8 +45,8 @@ def groups(inventory: pathlib.Path) -> Groups:
         text=True,
         check=False,
     )
-    if done.returncode or not inventory.exists():
-        raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
+    if done.returncode:
+        raise InventoryError(f"the inventory {inventory} cannot be read:\n{done.stderr.strip()}", "Correct it.")
     listed = json.loads(done.stdout)
     return {name: _members(listed, name) for name in ("control", "nfs_server", "workers")}
 

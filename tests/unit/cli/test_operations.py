@@ -3,7 +3,7 @@
 import pytest
 
 from slurmstead import events, operations, upgrade
-from slurmstead.errors import ExitCode, UsageError
+from slurmstead.errors import ExitCode, InventoryError, UsageError
 from slurmstead.outcome import Result
 from slurmstead.paths import LAB_INVENTORY
 
@@ -71,6 +71,13 @@ def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, proje
 def test_an_inventory_that_is_missing_is_named(stead, project, capsys, arguments):
     assert stead(*arguments, "-i", project.path / "none.yml") == ExitCode.USAGE
     assert "there is no inventory" in capsys.readouterr().err
+
+
+def test_an_inventory_with_a_mistake_is_not_called_missing(project):
+    broken = project.write("hosts.yml", "all:\n  hosts:\n    n1:\n   n2:\n")
+
+    with pytest.raises(InventoryError, match=r"hosts\.yml cannot be read:\n(.*\n)*.*YAML parsing failed"):
+        operations.groups(broken)
 
 
 def ended(host: str, **result: object) -> events.HostEnded:
