@@ -40,6 +40,9 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             raise UsageError("reboot needs names of workers, or --all", "See: scripts/stead reboot --help")
         found = operations.groups(inventory)
         chosen = nodes or operations.workers_alone(found)
+        if not chosen:
+            # Without a limit a playbook works on all machines.
+            raise UsageError(f"no worker in {inventory} can be rebooted", "Reboot control and the server yourself.")
         operations.check_names(chosen, found, inventory)
         variables = {"reboot_at_once": str(at_once), "reboot_deadline": str(deadline)}
         operations.run(

@@ -67,6 +67,14 @@ def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, proje
     assert said in capsys.readouterr().err
 
 
+def test_where_each_worker_is_something_else_too_none_is_rebooted(stead, project, capsys):
+    hosts = "hosts: {head: , store: }"
+    groups = f"workers: {{{hosts}}}\ncontrol: {{hosts: {{head: }}}}\nnfs_server: {{hosts: {{store: }}}}\n"
+
+    assert stead("reboot", "--all", "-i", project.write("hosts.yml", groups)) == ExitCode.USAGE
+    assert "can be rebooted" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [["reboot", "--all"], ["replace-node", "node1"], ["shutdown"], ["start"]])
 def test_an_inventory_that_is_missing_is_named(stead, project, capsys, arguments):
     assert stead(*arguments, "-i", project.path / "none.yml") == ExitCode.USAGE
