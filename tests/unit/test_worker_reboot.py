@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from ansible.module_utils.slurmstead.slurm_daemons import read_nodes
-from ansible.module_utils.slurmstead.worker_reboot import Before, Phase, drained_for, phase, seconds
+from ansible.module_utils.slurmstead import cluster_lock
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_nodes
+from ansible.module_utils.slurmstead.worker_reboot import (
+    Before,
+    Phase,
+    Reboot,
+    RebootError,
+    drained_for,
+    phase,
+    seconds,
+)
 
 OLD, NEW = "2026-11-21T02:27:02", "2026-11-21T14:50:41"
 BEFORE = Before(seconds(OLD))
@@ -61,3 +72,26 @@ def test_a_node_that_somebody_drained_is_back_although_it_is_drained() -> None:
 )
 def test_a_drain_of_somebody_is_told_from_that_of_the_reboot(state: str, reason: str, expected: str | None) -> None:
     assert drained_for(node(state, reason=reason)) == expected
+
+
+class Waits(Slurm):
+    """A slurmctld with a node that waits for its jobs."""
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        return {"n1": node("MIXED+DRAIN+REBOOT_REQUESTED", reason="stead reboot")}
+
+    def cancel_reboot(self, node: str) -> None:
+        raise AssertionError(f"the reboot of {node} was withdrawn")
+
+
+def test_what_a_killed_run_left_behind_withdraws_no_reboot_for_which_another_run_waits(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    lock = tmp_path / "lock"
+    lock.write_text("ann since noon")
+    monkeypatch.setattr(cluster_lock, "PATH", lock)
+    reboot = Reboot("n1", Waits())
+    lock.write_text("bob since one")
+
+    with pytest.raises(RebootError, match="left to bob since one"):
+        reboot.wait(BEFORE, -1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from ansible.module_utils.slurmstead import worker_service
+from ansible.module_utils.slurmstead import cluster_lock, worker_service
 from ansible.module_utils.slurmstead.hostlist import expand
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_nodes
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
@@ -178,3 +180,19 @@ def test_jobs_are_waited_for_while_slurmctld_is_restarted(impatient: None) -> No
 
     assert done.said[0] == f"n1 drained: {OURS}"
     assert slurm.answers_left == []
+
+
+def test_what_a_killed_run_left_behind_undoes_nothing_once_another_run_holds_the_cluster(
+    impatient: None, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    lock = tmp_path / "lock"
+    lock.write_text("ann since noon")
+    monkeypatch.setattr(cluster_lock, "PATH", lock)
+    slurm = Busy(n1=("MIXED", ""))
+    service = Service(["n1"], OURS, slurm)
+    lock.write_text("bob since one")
+
+    with pytest.raises(ServiceError, match="left to bob since one"):
+        service.take_out("wait", -1, check_mode=False)
+
+    assert slurm.told == [("n1", "DRAIN", OURS)]

@@ -8,6 +8,10 @@ this computer fails, the holder misses its heartbeats.
 
 from __future__ import annotations
 
+import pathlib
+
+PATH = pathlib.Path("/run/slurmstead/lock")
+
 HEARTBEAT = 5
 """Seconds."""
 
@@ -19,7 +23,7 @@ HELD = "held"
 
 HOLDER = f"""
 import fcntl, os, select, sys
-path = "/run/slurmstead/lock"
+path = "{PATH}"
 os.makedirs(os.path.dirname(path), exist_ok=True)
 with open(path, "a+") as file:
     try:
@@ -50,6 +54,23 @@ with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as connection:
         except OSError:
             break
 """
+
+
+def holder() -> str:
+    """Return what the run that holds this cluster wrote of itself; empty where none does. For the control node."""
+    try:
+        return PATH.read_text()
+    except OSError:
+        return ""
+
+
+def successor(before: str) -> str:
+    """Return who holds this cluster after the holder that was there before; empty where nobody does.
+
+    To be asked by what waits on the control node: it outlives an ansible-playbook that is killed.
+    """
+    now = holder()
+    return now if now != before else ""
 
 
 def answer(said: str, me: str) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ansible.module_utils.slurmstead import slurm_jobs
+from ansible.module_utils.slurmstead import cluster_lock, slurm_jobs
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags, seconds
 
 REASON = "stead reboot"
@@ -87,6 +87,7 @@ class Reboot:
     def __init__(self, node: str, slurm: Slurm) -> None:
         self.node = node
         self.slurm = slurm
+        self.holder = cluster_lock.holder()
 
     def _shown(self) -> Fields:
         """Return what slurmctld says of the node. Raises RebootError."""
@@ -128,6 +129,9 @@ class Reboot:
         limits = {Phase.WAITS: deadline, Phase.REBOOTS: self._boot_seconds(), Phase.UNFIT: SETTLE}
         seen, since = Phase.WAITS, started
         while True:
+            if other := cluster_lock.successor(self.holder):
+                # Which may wait for the same reboot.
+                raise RebootError(f"{self.node}: left to {other}, who holds the cluster now")
             shown = self.slurm.nodes().get(self.node)
             if shown is not None:
                 # Somebody may drain it while it waits for its jobs.

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ansible.module_utils.slurmstead import slurm_jobs
+from ansible.module_utils.slurmstead import cluster_lock, slurm_jobs
 from ansible.module_utils.slurmstead.hostlist import compress
 from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
@@ -96,6 +96,7 @@ class Service:
         self.names = sorted(names)
         self.reason = reason
         self.slurm = slurm
+        self.holder = cluster_lock.holder()
 
     def _jobs(self) -> tuple[Job, ...]:
         state = self.slurm.state()
@@ -145,6 +146,9 @@ class Service:
     def _see_end(self, before: Nodes, running: tuple[Job, ...], deadline: float) -> None:
         until = time.monotonic() + deadline
         while running:
+            if other := cluster_lock.successor(self.holder):
+                # It finds the drain by its reason, and it is for it alone to undo that.
+                raise ServiceError(f"left to {other}, who holds the cluster now")
             if time.monotonic() > until:
                 self._undo(before)
                 raise ServiceError(
