@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import conf_model, gate, gate_host, slurm_change, slurm_workers
+from ansible.module_utils.slurmstead import cluster_lock, conf_model, gate, gate_host, slurm_change, slurm_workers
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.gate import Passage
 from ansible.module_utils.slurmstead.slurm_change import FailedError, Outcome, RefusedError, Run
@@ -245,6 +245,20 @@ def test_a_run_that_may_wait_drains_changes_and_resumes(running: Cluster) -> Non
 
     assert running.done == ["DRAIN n1", "restart", "reconfigure", "RESUME n1"]
     assert "CR_CPU" in running.memory
+
+
+def test_a_run_that_waits_changes_nothing_once_another_holds_the_cluster(
+    running: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    lock = tmp_path / "lock"
+    monkeypatch.setattr(cluster_lock, "PATH", lock)
+    monkeypatch.setattr(time, "sleep", lambda _: lock.write_text("bob since one"))
+    running.jobs = [RUNNING]
+
+    with pytest.raises(RefusedError, match="left to bob since one"):
+        run(running, CONF.replace("CR_Core", "CR_CPU"), when_idle=True)
+
+    assert (running.done, published(running)) == (["DRAIN n1"], CONF)
 
 
 def test_what_was_drained_to_wait_is_resumed_by_the_next_run(running: Cluster) -> None:

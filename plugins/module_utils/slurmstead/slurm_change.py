@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ansible.module_utils.slurmstead import conf_model, gate, gate_verdict, slurm_check, slurm_jobs
+from ansible.module_utils.slurmstead import cluster_lock, conf_model, gate, gate_verdict, slurm_check, slurm_jobs
 from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.conf_needs import Action, forks
 from ansible.module_utils.slurmstead.config_sets import Store
@@ -82,6 +82,7 @@ class Run:
         self.workers = Workers(store, slurm)
         self.expected = conf_model.read(files["slurm.conf"])
         self.patience = ALONE
+        self.holder = cluster_lock.holder()
 
     def go(self, check_mode: bool, when_idle: bool) -> Outcome:
         """Do all of it. Raises RefusedError and FailedError."""
@@ -103,7 +104,7 @@ class Run:
                 if not check_mode:
                     self._count_jobs(version)
         finally:
-            if not check_mode:
+            if not (check_mode or cluster_lock.successor(self.holder)):
                 self.workers.release()
         if not check_mode:
             outcome.restart_slurmd = self.workers.outstanding()
@@ -296,6 +297,8 @@ class Run:
             if plan.waiting_helps:
                 self.workers.drain(plan.blocked_nodes)
             time.sleep(LOOK)
+            if other := cluster_lock.successor(self.holder):
+                raise RefusedError(f"Nothing was changed: left to {other}, who holds the cluster now")
             state = self.slurm.state()
             plan = classify(old, self._all(self.files), version, state)
             if (state.heard and not plan.refusals) or time.monotonic() > until:
