@@ -30,6 +30,13 @@ def named_in(lab: Any, name: str) -> list[str]:
     return [path for path in paths if known.search(lab.root(lab.control, f"cat {path}"))]
 
 
+def remove_from_a_partition(lab: Any, name: str) -> Any:
+    """Try to remove a node that a partition names."""
+    variables = {"removed_node": name, "slurm_partitions": {"long": {"Nodes": name}}}
+    limit = f"{lab.control},{lab.server},{name}"
+    return lab.ansible("--limit", limit, "--extra-vars", json.dumps(variables), str(PLAYBOOKS / "remove-node.yml"))
+
+
 def test_a_node_with_a_job_is_not_removed(
     lab: Any, stead: Callable[..., Any], chosen: str, submit: Callable[..., str], job_state: Any
 ) -> None:
@@ -47,10 +54,8 @@ def test_a_node_with_a_job_is_not_removed(
 
 def test_a_node_that_a_partition_names_is_not_removed_and_takes_jobs_as_before(lab: Any, chosen: str) -> None:
     pids = lab.pids()
-    variables = {"removed_node": chosen, "slurm_partitions": {"long": {"Nodes": chosen}}}
-    limit = f"{lab.control},{lab.server},{chosen}"
 
-    run = lab.ansible("--limit", limit, "--extra-vars", json.dumps(variables), str(PLAYBOOKS / "remove-node.yml"))
+    run = remove_from_a_partition(lab, chosen)
 
     assert run.code != 0
     assert f"{chosen} stays a worker: Nothing was changed" in run.output
@@ -101,6 +106,13 @@ def test_a_node_that_is_off_leaves_and_it_is_said_that_it_has_the_key(
 ) -> None:
     lab.cut_power(chosen)
     try:
+        silent = f"sinfo --noheader --nodes={chosen} --format=%T | grep --fixed-strings --regexp='*' --regexp=down"
+        lab.insist(lab.control, silent, 400)
+        refused = remove_from_a_partition(lab, chosen)
+
+        assert refused.code != 0
+        assert f"{chosen} stays a worker: Nothing was changed" in refused.output
+
         done = stead("remove-node", chosen)
 
         assert done.returncode == ExitCode.UNREACHABLE, done.stdout
