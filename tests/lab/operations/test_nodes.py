@@ -74,6 +74,7 @@ def test_a_node_leaves_and_comes_back_and_no_other_worker_is_touched(
     job = submit(lab.workers[0], 1200)
     others = Others(lab, chosen)
     key = fingerprint(lab, chosen)
+    lab.root(chosen, "install -D --mode=0400 /dev/null /etc/slurmstead/celery/somebody.json")
 
     done = stead("remove-node", chosen)
 
@@ -84,6 +85,7 @@ def test_a_node_leaves_and_comes_back_and_no_other_worker_is_touched(
     assert known_hosts.path.read_text() == ""
     assert not pathlib.Path(lab.directory, "hardware", f"{chosen}.yml").exists()
     known_hosts.restore()
+    assert lab.root(chosen, "! test -e /etc/slurmstead/celery") == ""
     assert lab.root(chosen, "! test -e /etc/munge/munge.key && ! pidof slurmd munged && ! mountpoint -q /share") == ""
     assert "enabled" not in lab.root(chosen, "systemctl is-enabled slurmd munge share.automount || true").split()
     known_hosts.forget()
