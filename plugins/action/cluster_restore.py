@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 archive = importlib.import_module("ansible.module_utils.slurmstead.backup_archive")
+record = importlib.import_module("ansible.module_utils.slurmstead.hardware_record")
 
 
 class ActionModule(ActionBase):
@@ -58,5 +59,4 @@ def _remember(measured: dict[str, bytes], directory: pathlib.Path) -> None:
     for name, content in measured.items():
         path = directory / name
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            record.keep(path, content)

@@ -40,8 +40,7 @@ class ActionModule(ActionBase):
             result |= self._told(name, known, new)
             result["diff"] = [{"before": before, "after": after, "before_header": file.name, "after_header": file.name}]
             if not self._task.check_mode:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(after)
+                record.keep(file, after.encode())
         return result
 
     def _told(self, name: str, known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

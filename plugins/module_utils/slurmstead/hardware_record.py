@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -81,3 +82,14 @@ def has_shrunk(known: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     pairs = [(known.get(key), new.get(key)) for key in SHRINKS]
     fewer = any(isinstance(old, int) and isinstance(now, int) and now < old for old, now in pairs)
     return fewer or not _names(known.get("disks") or []) <= _names(new.get("disks") or [])
+
+
+def keep(path: pathlib.Path, content: bytes) -> None:
+    """Write a file as a whole: where the disk is full, what was known before stays. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.new")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

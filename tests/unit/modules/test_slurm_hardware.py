@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import platform
+import resource
 import subprocess
 import types
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+from ansible.module_utils.slurmstead import hardware_record
 
 RunModule = Callable[..., Any]
 
@@ -82,6 +85,21 @@ def test_what_is_measured_is_remembered_once(site: Site) -> None:
 def test_check_mode_remembers_nothing(site: Site) -> None:
     assert "changed=1" in site.run("--check").stdout
     assert not site.remembered.exists()
+
+
+def test_on_a_full_disk_what_was_known_stays(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "node1.yml"
+    path.write_text("cpus: 4\n")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            hardware_record.keep(path, b"cpus: 8\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert path.read_text() == "cpus: 4\n"
 
 
 @pytest.mark.slow
