@@ -155,8 +155,12 @@ def main() -> None:
     manifest, digest, force = json.loads(module.params["manifest"]), module.params["sha256"], module.params["force"]
     notes, problems, changed = [], [], False
     try:
-        if is_done(store, manifest, digest) and not force:
-            notes = ["this archive was put in place by an earlier run, and its state stays; --force puts it back again"]
+        if is_done(store, manifest, digest):
+            # Also with --force: an interrupted command that is repeated would give up what happened since.
+            note = store.sets / f"{RESTORED}.json"
+            notes = [
+                f"this archive was put in place by an earlier run, and its state stays; only without {note} is it again"
+            ]
         else:
             problems = refusals(manifest, target(module, store, slurm), force)
             changed = not problems

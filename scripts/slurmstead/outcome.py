@@ -7,6 +7,9 @@ from typing import Any
 from slurmstead import events
 from slurmstead.errors import ExitCode, InventoryError, SteadError, TaskError, UnreachableError, UsageError
 
+GOES_ON = ("site.yml", "rotate-key.yml")
+"""Playbooks that complete all other hosts where one is off."""
+
 
 @dataclasses.dataclass
 class HostSummary:
@@ -76,8 +79,9 @@ class Result:
             return TaskError(f"{self.playbook} failed on {_names(failed)}")
         if unreachable:
             hint = "Is the machine on, and does `ssh` reach it? The same command carries on when it is back."
-            # A loss among the first checks ends the run for all.
-            others = "" if any(self.hosts[host].lost for host in unreachable) else "; the other hosts were completed"
+            # A loss among the first checks ends the run for all, and an operation may have needed the host first.
+            whole = self.playbook in GOES_ON and not any(self.hosts[host].lost for host in unreachable)
+            others = "; the other hosts were completed" if whole else ""
             return UnreachableError(f"{_names(unreachable)} could not be reached{others}", hint)
         if self.returned:
             return TaskError(

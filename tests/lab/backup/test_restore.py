@@ -62,6 +62,11 @@ def test_a_wiped_control_node_goes_on_where_it_was(
     wait(lab, [*running, *pending, following], "COMPLETED", 300)
     assert {shown(lab)[number]["Restarts"] for number in running + pending} == {"0"}
     assert key_of(lab, lab.control) == key
+
+    again = lab.ansible("-e", json.dumps({"restore_force": True}), *restore)
+
+    assert again.code == 0, again.output[-5000:]
+    assert lab.user("squeue --noheader") == "", "the queue was set back a second time"
     journal = lab.root(lab.control, "journalctl --no-pager --all --since=-20min --output=cat")
     for form in [*forms(key), CANARY]:
         assert form not in (backup.output + restored.output + journal).encode(), "a secret is shown"

@@ -299,6 +299,19 @@ def test_a_failed_task_outweighs_a_host_that_is_off(failed, unreachable, returne
     assert result.exit_code == code
 
 
+@pytest.mark.parametrize(
+    ("playbook", "said"),
+    [
+        ("site.yml", "b could not be reached; the other hosts were completed"),
+        ("start-cluster.yml", "b could not be reached"),
+    ],
+)
+def test_others_are_said_to_be_completed_only_by_a_playbook_that_goes_on(playbook, said):
+    result = outcome.Result(playbook, returned=4)
+    result.add(Ended({"a": 1}, {}, {"b": 1}))
+    assert str(result.error) == said
+
+
 def test_a_rescued_failure_is_none():
     result = outcome.Result("site.yml", returned=0)
     result.add(HostEnded(Task("1", "t", path=pathlib.PurePath("validate.yml")), "a", Status.FAILED, "m"))
