@@ -47,7 +47,8 @@ class ActionModule(ActionBase):
                 "failed": True,
                 "msg": f"the cluster is held by {said}; nothing was changed. Wait until that run has ended, or end it.",
             }
-        return {"changed": False, "warnings": [f"{host} does not answer, so nothing keeps a second run away"]}
+        why = f"{host} does not answer, or its sudo asks for a password"
+        return {"changed": False, "warnings": [f"nothing keeps a second run away: {why}"]}
 
     def _hold(self, variables: Any, host: str) -> str:
         """Start the watcher; return what the holder said first, empty if it was not heard."""
