@@ -11,7 +11,8 @@ description:
   - Runs on the control node. Checks the files, has the installed slurmctld load them in namespaces of its own on a copy
     of the live state, and compares them with what the daemons have.
   - Then publishes them all at once, restarts slurmctld or has it read them anew, whichever the changes need, and proves
-    that it answers with all nodes and jobs. Otherwise the last good set is back within 30 seconds.
+    that it answers with all nodes and jobs. Otherwise the last good set is back within 30 seconds, or, where the gate
+    was slow, in ten times as long as that took.
   - A change that would hurt jobs is refused with their numbers.
   - A run that was ended before the proof is finished by the next. One that finds nothing to do costs three questions to
     slurmctld.
