@@ -11,7 +11,7 @@ description:
   - Says what stands in the way of it, or puts slurmctld's state, the MUNGE key and the configuration of Slurm in
     place, and what was measured beside the inventory where nothing is known of a node. slurmctld is stopped and stays
     so; the next that starts it finds the state. What was there is kept beside it.
-  - An archive that was put in place stays so. The same one a second time changes nothing, unless it is forced.
+  - An archive that was put in place stays so. The same one a second time changes nothing, also where it is forced.
   - Does not fail for what it expects to go wrong, because the task hides its result; see I(problems).
 attributes:
   check_mode: {support: full}
@@ -159,7 +159,8 @@ def main() -> None:
             # Also with --force: an interrupted command that is repeated would give up what happened since.
             note = store.sets / f"{RESTORED}.json"
             notes = [
-                f"this archive was put in place by an earlier run, and its state stays; only without {note} is it again"
+                "this archive was put in place by an earlier run, and nothing was set back; to go back to it all the "
+                f"same, remove {note} first"
             ]
         else:
             problems = refusals(manifest, target(module, store, slurm), force)
