@@ -6,7 +6,7 @@ Arguments:
 control            name of the machine that runs slurmctld
 addresses          address by name of machine
 examined           name under which the machines' results of machine_examination were registered
-read               name under which those of munge_credential were
+read               name under which those of credential_examination were
 files              the configuration of Slurm as the inventory makes it, text by name
 groups, users      what is declared of accounts, see local_accounts
 
