@@ -135,9 +135,6 @@ topology.conf B R -
 """
 """Other files, likewise; any that is not here needs `B R -`."""
 
-PATHS = frozenset({"statesavelocation", "slurmdspooldir"})
-"""Keys whose new value is another place, where what is at the old one is not found."""
-
 CGROUP_LAYOUT = frozenset({"cgroupplugin", "cgroupmountpoint"})
 """Keys of cgroup.conf that move the cgroups of running jobs."""
 

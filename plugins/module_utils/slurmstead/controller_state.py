@@ -22,7 +22,6 @@ JOBS = "job_state"
 SAVED_WITHIN = 6.0
 """Seconds in which slurmctld has written what it knew before: SAVE_MAX_WAIT is 5, and it looks each second."""
 
-PASSING = (".new", ".old")
 TRIES = 20
 PAUSE = 0.05
 
