@@ -265,8 +265,8 @@ def lab_status(name: LabName = None) -> None:
 
 @lab_app.command("ssh")
 def lab_ssh(
-    node: Annotated[str, typer.Argument()],
-    command: Annotated[list[str] | None, typer.Argument()] = None,
+    node: Annotated[str, typer.Argument(help="Name of the machine.", metavar="NODE")],
+    command: Annotated[list[str] | None, typer.Argument(help="What to run there.", metavar="COMMAND")] = None,
     name: LabName = None,
     user: Annotated[
         str | None, typer.Option("--user", "-l", help="Log in as somebody else.", show_default="debian")

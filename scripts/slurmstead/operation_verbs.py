@@ -25,7 +25,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
 
     @app.command()
     def reboot(
-        nodes: Annotated[list[str] | None, typer.Argument(help="Workers of the inventory.", metavar="NODE...")] = None,
+        nodes: Annotated[list[str] | None, typer.Argument(help="Workers of the inventory.", metavar="NODE")] = None,
         everything: Annotated[bool, typer.Option("--all", help="All workers, one after the other.")] = False,
         at_once: Annotated[int, typer.Option(help="How many at the same time.", min=1)] = 1,
         deadline: Annotated[int, typer.Option(help="Minutes that the jobs of a node may take to end.", min=0)] = 60,

@@ -6,8 +6,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-Project = Annotated[pathlib.Path, typer.Argument(help="The folder that holds the program.", show_default=False)]
-HeadNode = Annotated[str | None, typer.Option("--head", help="The head node: [user@]host.", metavar="HOST")]
+Project = Annotated[
+    pathlib.Path, typer.Argument(help="The folder that holds the program.", metavar="FOLDER", show_default=False)
+]
+# An unescaped [user@] would be markup of rich.
+HeadNode = Annotated[str | None, typer.Option("--head", help=r"The head node: \[user@]host.", metavar="HOST")]
 SshConfig = Annotated[str | None, typer.Option("--ssh-config", help="Another configuration for ssh.", metavar="FILE")]
 Directory = Annotated[
     str | None, typer.Option("--directory", help="Where runs stand on the cluster.", show_default="~/slurmstead")
@@ -16,7 +19,7 @@ Identifier = Annotated[
     str | None, typer.Option("--id", help="Name of the run; a repeated call with it submits nothing.")
 ]
 OneJob = Annotated[str, typer.Argument(help="The number of a job, a run, or the beginning of its name.", metavar="JOB")]
-Jobs = Annotated[list[str] | None, typer.Argument(help="Numbers of jobs, or runs.", metavar="JOB...")]
+Jobs = Annotated[list[str] | None, typer.Argument(help="Numbers of jobs, or runs.", metavar="JOB")]
 To = Annotated[pathlib.Path, typer.Option("--to", help="Where results go.")]
 
 
@@ -30,7 +33,9 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
     @app.command()
     def submit(
         project: Project,
-        args: Annotated[list[str] | None, typer.Argument(help="Arguments of the program, behind --.")] = None,
+        args: Annotated[
+            list[str] | None, typer.Argument(help="Arguments of the program, behind --.", metavar="ARGUMENT")
+        ] = None,
         entry: Annotated[
             str | None, typer.Option(help="The program, in the folder: Python or executable.", show_default="main.py")
         ] = None,
@@ -131,7 +136,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
 
     @app.command()
     def cancel(
-        job: Annotated[list[str], typer.Argument(help="Numbers of jobs, tasks (734_17), runs.", metavar="JOB...")],
+        job: Annotated[list[str], typer.Argument(help="Numbers of jobs, tasks (734_17), runs.", metavar="JOB")],
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,
