@@ -53,7 +53,7 @@ def missing_packages(wanted: Iterable[str]) -> list[str]:
     """
     if shutil.which("dpkg-query") is None or shutil.which("apt-get") is None:
         raise MachineError(
-            f"the lab needs a Debian or Ubuntu with apt-get and dpkg-query; this is {platform.platform()}",
+            f"expected a Debian or Ubuntu with apt-get and dpkg-query, seen {platform.platform()}",
             f"Install by hand what provides {', '.join(wanted)}, or run this in a Debian machine.",
         )
     names = sorted(wanted)
