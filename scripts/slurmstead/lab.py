@@ -58,8 +58,11 @@ def variables(*, image: str | None, release: str | None) -> dict[str, str]:
 
 
 def needs_arm64(inventory: pathlib.Path) -> bool:
-    """Whether a machine of an inventory is not of this computer's architecture."""
-    hosts = playbook.host_variables(inventory).values()
+    """Whether a machine of an inventory is not of this computer's architecture.
+
+    :raises InventoryError: the inventory does not exist, or cannot be read
+    """
+    hosts = playbook.listed(inventory)["_meta"]["hostvars"].values()
     return any(host.get("lab_board") or host.get("lab_architecture") == "arm64" for host in hosts)
 
 

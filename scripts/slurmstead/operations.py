@@ -1,16 +1,13 @@
 """Operations on the machines of a cluster: each is a playbook and what it is told."""
 
-import json
-import os
 import pathlib
-import subprocess
 from collections.abc import Callable, Iterable, Mapping
 
 from rich.console import Console
 from rich.text import Text
 
 from slurmstead import playbook
-from slurmstead.errors import InventoryError, UsageError
+from slurmstead.errors import UsageError
 from slurmstead.events import Event, HostEnded
 from slurmstead.outcome import Result
 from slurmstead.paths import PLAYBOOKS
@@ -35,19 +32,7 @@ def groups(inventory: pathlib.Path) -> Groups:
 
     :raises InventoryError: the inventory does not exist, or cannot be read
     """
-    if not inventory.exists():
-        raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
-    done = subprocess.run(
-        ["ansible-inventory", "-i", str(inventory), "--list"],
-        env=playbook.environment(os.environ, plain=True),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise InventoryError(f"the inventory {inventory} cannot be read:\n{done.stderr.strip()}", "Correct it.")
-    listed = json.loads(done.stdout)
+    listed = playbook.listed(inventory)
     return {name: _members(listed, name) for name in ("control", "nfs_server", "workers")}
 
 

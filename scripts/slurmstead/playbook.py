@@ -90,8 +90,12 @@ def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:
     }
 
 
-def host_variables(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """Return the variables of each host as they are written, templates not filled in; empty if it cannot be read."""
+def listed(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return the groups of an inventory by name, and in `_meta` the variables of hosts, templates not filled in.
+
+    :raises InventoryError: it does not exist, or cannot be read
+    """
+    _see_that_it_exists(inventory)
     done = subprocess.run(
         ["ansible-inventory", "-i", str(inventory), "--list"],
         env=environment(os.environ, plain=True),
@@ -100,8 +104,15 @@ def host_variables(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
         text=True,
         check=False,
     )
-    hosts: dict[str, dict[str, Any]] = json.loads(done.stdout)["_meta"]["hostvars"] if done.returncode == 0 else {}
-    return hosts
+    if done.returncode:
+        raise InventoryError(f"the inventory {inventory} cannot be read:\n{done.stderr.strip()}", "Correct it.")
+    groups: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return groups
+
+
+def _see_that_it_exists(inventory: pathlib.Path) -> None:
+    if not inventory.exists():
+        raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
 
 
 def run(
@@ -124,8 +135,7 @@ def run(
     :raises InventoryError: the inventory does not exist
     :raises Interrupted: a signal ended the run; no process of it is left
     """
-    if not inventory.exists():
-        raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
+    _see_that_it_exists(inventory)
     result = Result(playbook.name)
     cancellation = Cancellation()
 
