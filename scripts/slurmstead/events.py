@@ -53,10 +53,7 @@ class Task:
     @property
     def is_validation(self) -> bool:
         """Whether a failure of this task means that the inventory is wrong, not a machine."""
-        return (
-            self.path.name in ("validate-inventory.yml", "validate.yml")
-            or self.action.rpartition(".")[2] == "validate_argument_spec"
-        )
+        return self.path.name == "validate-inventory.yml" or self.action.rpartition(".")[2] == "validate_argument_spec"
 
 
 @dataclasses.dataclass(frozen=True)
