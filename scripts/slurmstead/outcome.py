@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from slurmstead import events
-from slurmstead.errors import ExitCode, InventoryError, SteadError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import InventoryError, SteadError, TaskError, UnreachableError, UsageError
 
 GOES_ON = ("site.yml", "rotate-key.yml")
 """Playbooks that complete all other hosts where one is off."""
@@ -88,11 +88,6 @@ class Result:
                 f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
             )
         return None
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """The outcome as the command's exit code."""
-        return self.error.exit_code if self.error else ExitCode.OK
 
     def _failures(self) -> Iterator[events.HostEnded]:
         return (end for end in self.ended if end.status is events.Status.FAILED)

@@ -121,7 +121,7 @@ def error(code: int, said: str, host: str) -> SteadError:
     first = lines[0] if lines else f"rsync ended with {code}"
     if any(word in said.lower() for word in FULL):
         full = next(line for line in said.splitlines() if any(word in line.lower() for word in FULL))
-        return DiskFullError(f"the disk is full: {full}", "Make room there, then call again.")
+        return TaskError(f"the disk is full: {full}", "Make room there, then call again.")
     if code == 127 or "rsync: command not found" in said or "rsync: not found" in said:
         return TaskError(f"{host} has no rsync", "Ask the administrator to install the package rsync on the head node.")
     # 20: the head node shuts down, and ends its rsync first.
@@ -133,7 +133,3 @@ def error(code: int, said: str, host: str) -> SteadError:
     if code in (23, 24):
         return UsageError(f"not every file could be copied: {first}", "Leave it out with .steadignore, or call again.")
     return TaskError(f"rsync ended with {code}: {first}")
-
-
-class DiskFullError(TaskError):
-    """There is no room where files are copied to."""

@@ -82,7 +82,7 @@ def test_a_head_node_that_is_busy_gets_more_time_than_one_that_is_off(
 @pytest.mark.parametrize(
     ("code", "said", "kind", "text"),
     [
-        (11, 'rsync: write failed on "/x": No space left on device (28)', transfer.DiskFullError, "the disk is full"),
+        (11, 'rsync: write failed on "/x": No space left on device (28)', TaskError, "the disk is full"),
         (12, "rsync: connection unexpectedly closed", UnreachableError, "was cut"),
         (20, "rsync error: received SIGINT, SIGTERM, or SIGHUP (code 20)", UnreachableError, "was cut"),
         (255, "ssh: connect to host h port 22: Connection refused", UnreachableError, "was cut"),
