@@ -99,7 +99,7 @@ import sys
 from rich.console import Console
 from slurmstead import cli, testing
 
-testing.local_checks = lambda modules, fast: {{"slow": ["sh", "-c", "touch {project.path}/began; sleep 600; true"]}}
+testing.local_checks = lambda modules, fast: {{"slow": ["sh", "-c", "sleep 600 & : > {project.path}/began; wait"]}}
 sys.exit(cli.main(["test", "--fast"]))
 """
     with subprocess.Popen(
