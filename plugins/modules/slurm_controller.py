@@ -39,7 +39,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.gate_verdict import died_of
 from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm, Systemd, run
+from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm, Systemd, flags, run
 
 PAUSE = 0.2
 
@@ -88,7 +88,7 @@ def start(module: AnsibleModule, slurm: Slurm) -> None:
 def drain(slurm: Slurm, names: list[str], reason: str) -> list[str]:
     """Drain whom nobody has drained; returns whom."""
     shown = slurm.nodes()
-    new = sorted(name for name in names if name in shown and "DRAIN" not in shown[name].get("State", ""))
+    new = sorted(name for name in names if name in shown and "DRAIN" not in flags(shown[name]))
     if new:
         slurm.update(compress(new), "DRAIN", reason)
     return new

@@ -38,7 +38,7 @@ class Cluster:
         self.up = False
         self.memory = ""
         self.jobs: list[Job] = []
-        self.drained: set[str] = set()
+        self.drained: dict[str, str] = {}
         self.slurmd_started = "None"
         self.reason: dict[str, str] = {}
         self.release = "22.05.8"
@@ -89,7 +89,8 @@ class Cluster:
         shown = {"SlurmdStartTime": self.slurmd_started}
         state = {name: "IDLE+DRAIN" if name in self.drained else "IDLE" for name in conf_model.read(self.memory).nodes}
         reason = {"Reason": "", "ReasonSetByUser": "", "ReasonChangedAt": "", **self.reason}
-        return {name: {**shown, **reason, "State": state[name]} for name in state}
+        why = {name: {"Reason": text} for name, text in self.drained.items()}
+        return {name: {**shown, **reason, **why.get(name, {}), "State": state[name]} for name in state}
 
     def partitions_are_up(self) -> bool:
         """As sinfo shows them."""
@@ -109,10 +110,10 @@ class Cluster:
         """Drain or resume; the job of a drained node ends."""
         self.done.append(f"{state} {nodes}")
         if state == "DRAIN":
-            self.drained.add(nodes)
+            self.drained[nodes] = reason
             self.jobs.clear()
         else:
-            self.drained.clear()
+            self.drained.pop(nodes, None)
 
 
 class Clients:
@@ -262,7 +263,8 @@ def test_a_run_that_waits_changes_nothing_once_another_holds_the_cluster(
 
 
 def test_what_was_drained_to_wait_is_resumed_by_the_next_run(running: Cluster) -> None:
-    Store(running.directory).note(slurm_workers.DRAINED, {"n2": "waits"})
+    Store(running.directory).note(slurm_workers.DRAINED, dict.fromkeys(["n1", "n2"], slurm_workers.REASON))
+    running.drained = {"n1": "fan", "n2": slurm_workers.REASON}
 
     run(running)
     assert running.done == ["RESUME n2"]
@@ -383,9 +385,8 @@ def test_slurmd_is_named_until_slurm_has_taken_its_node_back(running: Cluster) -
     text = CONF + "SlurmdPidFile=/run/x\n"
     run(running, text)
     running.slurmd_started = time_of_slurm(9)
-    running.drained = {"n1"}
+    running.drained = {"n1": GRES}
     running.reason = {
-        "Reason": GRES,
         "ReasonSetByUser": "slurm",
         "ReasonChangedAt": time_of_slurm(5),
     }
@@ -397,9 +398,8 @@ def test_slurmd_is_named_until_slurm_has_taken_its_node_back(running: Cluster) -
 
 def test_slurmd_is_named_where_slurm_gave_a_number_twice_until_the_node_is_taken_back(running: Cluster) -> None:
     running.slurmd_started = time_of_slurm(-60)
-    running.drained = {"n2"}
+    running.drained = {"n2": "Duplicate jobid"}
     running.reason = {
-        "Reason": "Duplicate jobid",
         "ReasonSetByUser": "root",
         "ReasonChangedAt": time_of_slurm(-5),
     }
@@ -415,9 +415,8 @@ def test_slurmd_is_named_at_once_where_a_change_was_owed_before_slurm_gave_a_num
     text = CONF + "SlurmdPidFile=/run/x\n"
     run(running, text)
     running.slurmd_started = time_of_slurm(5)
-    running.drained = {"n2"}
+    running.drained = {"n2": "Duplicate jobid"}
     running.reason = {
-        "Reason": "Duplicate jobid",
         "ReasonSetByUser": "root",
         "ReasonChangedAt": time_of_slurm(9),
     }

@@ -156,6 +156,18 @@ def test_a_run_that_gives_up_leaves_an_unfit_worker_to_its_health_check(impatien
     assert slurm.told[1:] == [("n1", "RESUME", ""), ("n2", "DRAIN", unfit)]
 
 
+def test_a_run_that_gives_up_leaves_what_somebody_drained_meanwhile(
+    impatient: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm = Busy(n1=("MIXED", ""), n2=("IDLE", ""))
+    monkeypatch.setattr("time.sleep", lambda _: slurm.shown.update(n2=("IDLE+DRAIN", "fan")))
+
+    with pytest.raises(ServiceError, match="the workers take jobs as before"):
+        Service(["n1", "n2"], OURS, slurm).take_out("wait", -1, check_mode=False)
+
+    assert slurm.told == [("n[1-2]", "DRAIN", OURS), ("n1", "RESUME", "")]
+
+
 def test_a_refusal_names_what_a_run_that_was_killed_has_left_drained() -> None:
     slurm = Busy(n1=("MIXED+DRAIN", OURS))
 

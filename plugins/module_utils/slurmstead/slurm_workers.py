@@ -42,17 +42,18 @@ class Workers:
         """Drain what nobody else has drained."""
         shown = self.slurm.nodes()
         ours = set(self.store.recall(DRAINED))
-        new = {name for name in nodes if name in shown and "DRAIN" not in shown[name].get("State", "")} - ours
+        new = {name for name in nodes if name in shown and "DRAIN" not in flags(shown[name])} - ours
         if new:
             self.store.note(DRAINED, dict.fromkeys(ours | new, REASON))
             self.slurm.update(compress(new), "DRAIN", REASON)
 
     def release(self) -> None:
-        """Resume what was drained to wait, also by a run that was killed."""
+        """Resume what was drained to wait, also by a run that was killed, but for what somebody drained meanwhile."""
         noted = self.store.recall(DRAINED)
         if not noted:
             return
-        ours = noted.keys() & self.slurm.nodes().keys()
+        shown = self.slurm.nodes()
+        ours = {name for name in noted if name in shown and shown[name]["Reason"] == REASON}
         if ours:
             self.slurm.update(compress(ours), "RESUME")
         self.store.note(DRAINED, {})

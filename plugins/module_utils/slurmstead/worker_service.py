@@ -161,11 +161,12 @@ class Service:
             running = on(state, self.names) if state.heard else running
 
     def _undo(self, before: Nodes) -> None:
-        """Let workers have jobs again, but for those that their health check had drained."""
-        fit = [name for name, shown in before.items() if not unwell(shown)]
+        """Let workers have jobs again, but for those that their health check, or since then somebody, has drained."""
+        ours = drained(self.slurm.nodes(), before, self.reason)
+        fit = [name for name in ours if not unwell(before[name])]
         if fit:
             self.slurm.update(compress(fit), "RESUME")
-        for name in before.keys() - fit:
+        for name in sorted(set(ours) - set(fit)):
             self.slurm.update(name, "DRAIN", before[name]["Reason"])
 
     def _refusal(self, running: tuple[Job, ...], left: Iterable[str] = ()) -> str:
