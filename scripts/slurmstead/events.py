@@ -11,18 +11,6 @@ SECRET = "(its result is hidden because the task handles a secret)"
 OUTPUT_LINES = 15
 """How many lines of a failed command's output are worth reading."""
 
-LOST = re.compile(
-    "the respondent Context has disconnected|Mitogen was disconnected from the remote environment|"
-    "Channel was disconnected while connection attempt was in progress|Channel closed by remote end|"
-    r"no route to \S+, my ID is|EOF on stream; last \d+ lines received:\s*$|"
-    "'NoneType' object has no attribute 'protocol'"
-)
-"""How a task ends under the accelerator whose machine goes away meanwhile: Ansible takes it for one that failed.
-
-The words are those of mitogen 0.3 (core.py, parent.py, service.py) and ansible_mitogen (connection.py, services.py). A
-stream that said something before its end is a `sudo` that refused.
-"""
-
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 CHANGED = re.compile(r"^changed: \[", re.MULTILINE)
 """The line of a task that changed something; the task's own may stand before it."""
@@ -82,8 +70,7 @@ class HostStarted:
 class HostEnded:
     """A task ended on a host; `message` explains a failure, `result` is what the module returned (a secret: empty).
 
-    `delegate` is the host that did the task in its place. `lost` is said of a machine that went away meanwhile, which
-    Ansible counts as a failure of `host`, and of a delegate that was not there, for which it blames `host`.
+    `delegate` is the host that was to do the task in its place; where that was not there, Ansible blames `host`.
     """
 
     task: Task
@@ -92,7 +79,6 @@ class HostEnded:
     message: str = ""
     result: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     delegate: str = ""
-    lost: bool = False
 
     @property
     def machine(self) -> str:
@@ -176,8 +162,7 @@ def _ended(raw: Mapping[str, Any], kind: str) -> HostEnded:
     data = raw["event_data"]
     result = data.get("res") or {}
     delegated = DELEGATED.search(_stdout(raw))
-    went = kind == "runner_on_failed" and not data.get("ignore_errors") and bool(LOST.search(str(result.get("msg"))))
-    if went or kind == "runner_on_unreachable":
+    if kind == "runner_on_unreachable":
         status = Status.UNREACHABLE
     elif kind == "runner_on_failed":
         status = Status.IGNORED if data.get("ignore_errors") else Status.FAILED
@@ -193,7 +178,6 @@ def _ended(raw: Mapping[str, Any], kind: str) -> HostEnded:
         message=explain(result) if failed else "",
         result={} if "censored" in result else result,
         delegate=delegated[1] if delegated else "",
-        lost=went or (delegated is not None and status is Status.UNREACHABLE),
     )
 
 

@@ -13,16 +13,12 @@ GOES_ON = ("site.yml", "rotate-key.yml")
 
 @dataclasses.dataclass
 class HostSummary:
-    """What a run did on a host; `changed` are the names of the tasks that changed something, in their order.
-
-    `lost` is a host that went away while a task ran, `unreachable` also one that was not there.
-    """
+    """What a run did on a host; `changed` are the names of the tasks that changed something, in their order."""
 
     ran: int = 0
     changed: list[str] = dataclasses.field(default_factory=list)
     failed: int = 0
     unreachable: bool = False
-    lost: bool = False
 
 
 @dataclasses.dataclass
@@ -46,13 +42,12 @@ class Result:
                     self.hosts.setdefault(host, HostSummary()).changed.append(event.task.name)
             case events.Ended(ok=ok, failed=failed, unreachable=unreachable):
                 self.began = True
-                lost = [end for end in self.ended if end.lost]
-                for host in {*ok, *failed, *unreachable, *(end.machine for end in lost)}:
+                delegates = [end.machine for end in self._losses() if end.delegate]
+                blamed = [end.host for end in self._losses() if end.delegate]
+                for host in {*ok, *failed, *unreachable, *delegates}:
                     summary = self.hosts.setdefault(host, HostSummary())
-                    blamed = sum(end.host == host for end in lost)
-                    summary.lost = any(end.machine == host for end in lost)
-                    summary.failed = max(0, failed.get(host, 0) - blamed)
-                    summary.unreachable = summary.lost or unreachable.get(host, 0) > blamed
+                    summary.failed = failed.get(host, 0)
+                    summary.unreachable = host in delegates or unreachable.get(host, 0) > blamed.count(host)
                     summary.ran = ok.get(host, 0) + summary.failed
             case events.Said(text=text) if text.strip():
                 self.words.append(text.strip())
@@ -79,15 +74,23 @@ class Result:
             return TaskError(f"{self.playbook} failed on {_names(failed)}")
         if unreachable:
             hint = "Is the machine on, and does `ssh` reach it? The same command carries on when it is back."
-            # A loss among the first checks ends the run for all, and an operation may have needed the host first.
-            whole = self.playbook in GOES_ON and not any(self.hosts[host].lost for host in unreachable)
-            others = "; the other hosts were completed" if whole else ""
+            others = "; the other hosts were completed" if self.playbook in GOES_ON and self._went_on() else ""
             return UnreachableError(f"{_names(unreachable)} could not be reached{others}", hint)
         if self.returned:
             return TaskError(
                 f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
             )
         return None
+
+    def _losses(self) -> list[events.HostEnded]:
+        return [end for end in self.ended if end.status is events.Status.UNREACHABLE]
+
+    def _went_on(self) -> bool:
+        """Say whether all others had more to do after a loss: one among the first checks ends the run for them too."""
+        losses = self._losses()
+        if any(end.delegate for end in losses):
+            return False
+        return not losses or any(end.task != losses[-1].task for end in self.ended[self.ended.index(losses[-1]) :])
 
     def _failures(self) -> Iterator[events.HostEnded]:
         return (end for end in self.ended if end.status is events.Status.FAILED)

@@ -65,15 +65,9 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
 def accelerator() -> dict[str, str]:
     """Return the settings that make Ansible use mitogen; none if it is missing or ansible-core does not support it."""
     core = tuple(int(part) for part in importlib.metadata.version("ansible-core").split(".")[:2])
-    package = importlib.util.find_spec("ansible_mitogen")
-    if core > LAST_STRATEGY_PLUGINS or package is None or package.origin is None:
+    if core > LAST_STRATEGY_PLUGINS or importlib.util.find_spec("ansible_mitogen") is None:
         return {}
-    strategies = pathlib.Path(package.origin).parent / "plugins" / "strategy"
-    return {
-        "ANSIBLE_STRATEGY": "mitogen_linear",
-        "ANSIBLE_STRATEGY_PLUGINS": str(strategies),
-        "ANSIBLE_DEPRECATION_WARNINGS": "False",
-    }
+    return {"ANSIBLE_STRATEGY": "accelerated", "ANSIBLE_DEPRECATION_WARNINGS": "False"}
 
 
 def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:

@@ -152,7 +152,7 @@ class Progress:
 
     def _print_failure(self, end: HostEnded) -> None:
         self._announce_play()
-        host = end.machine if end.lost else end.host
+        host = end.machine if end.status is Status.UNREACHABLE else end.host
         self._console.print(Text(f"    {host}: {end.status.value}: {end.task.name}", style=STYLES[end.status]))
         self._print_block(end.message, indent=8)
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from slurmstead.events import LOST
 from tests.lab.faults.canaries import Canaries
 from tests.lab.faults.cluster import converge, failures, second_run, wait_until_usable
 from tests.lab.faults.trials import Trials
@@ -25,7 +24,7 @@ PASSING, LASTING = 24000, 25000
 SECONDS = 1500.0
 """Of a run under a fault: each of its tasks may wait a minute for a machine that is silent."""
 
-GONE = re.compile(f"{LOST.pattern}|UNREACHABLE!|EOF on stream|Connection timed out|does not answer")
+GONE = re.compile("UNREACHABLE!|EOF on stream|Connection timed out|does not answer")
 """How the accelerator, Ansible and Slurmstead say that a machine is not there."""
 
 PART = re.compile(r"^(?=fatal|ok|changed|skipping|TASK|PLAY|RUNNING|\[WARNING\]|\[ERROR\])", re.MULTILINE)

@@ -53,13 +53,16 @@ def test_the_accelerator_changes_no_exit_code(project, stead, capsys, monkeypatc
     assert "1 change on 2 hosts" in captured.out
 
 
-def test_a_host_that_goes_away_within_a_task_was_not_reached(project, stead, capsys):
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("isolation", ["none", "fork"])
+def test_a_host_that_goes_away_within_a_task_was_not_reached(project, stead, capsys, isolation, hidden):
     # Of a process that it has started there, the accelerator says what it says of a machine.
-    project.playbook("""
+    project.playbook(f"""
 - name: End the process that runs the module
   ansible.builtin.command: sh -c 'kill -9 $PPID'
   changed_when: true
-  vars: {mitogen_task_isolation: fork}
+  no_log: {hidden}
+  vars: {{mitogen_task_isolation: {isolation}}}
 """)
     assert stead("up", "-i", project.inventory("here")) == ExitCode.UNREACHABLE
     assert "here could not be reached" in capsys.readouterr().err

@@ -99,7 +99,7 @@ def _is_the_sleep(pid: int) -> bool:
 
 
 def test_a_module_of_this_repository_runs_under_the_accelerator(project):
-    assert playbook.accelerator()["ANSIBLE_STRATEGY"] == "mitogen_linear"
+    assert playbook.accelerator()["ANSIBLE_STRATEGY"] == "accelerated"
     book = project.playbook(f"""
 - name: Remove a machine that never was
   lab_machine: {{state: absent, directory: {project.path}/lab, name: node1}}

@@ -13,6 +13,7 @@ from slurmstead.events import Ended, FileChanged, HostEnded, HostStarted, PlaySt
 
 WRITE = Task("1", "slurm : configure | Write slurm.conf")
 START = Task("2", "slurmd : Start slurmd")
+NEXT = Task("3", "slurmd : Take the worker back")
 
 
 @pytest.fixture
@@ -242,17 +243,6 @@ PARSED = Task("1", "slurm : Write it", "copy", pathlib.PurePath("/r/tasks/a.yml"
             HostEnded(PARSED, "a", Status.UNREACHABLE, "m", {"msg": "m"}),
         ),
         (
-            raw("runner_on_failed", host="a", res={"msg": "m: the respondent Context has disconnected"}),
-            HostEnded(
-                PARSED,
-                "a",
-                Status.UNREACHABLE,
-                "m: the respondent Context has disconnected",
-                {"msg": "m: the respondent Context has disconnected"},
-                lost=True,
-            ),
-        ),
-        (
             raw("runner_on_ok", stdout="\x1b[0;33mchanged: [a -> b]\x1b[0m", host="a", res={"changed": True}),
             HostEnded(PARSED, "a", Status.CHANGED, "", {"changed": True}, delegate="b"),
         ),
@@ -260,7 +250,7 @@ PARSED = Task("1", "slurm : Write it", "copy", pathlib.PurePath("/r/tasks/a.yml"
             raw(
                 "runner_on_unreachable", stdout="fatal: [a -> b(10.0.0.2)]: UNREACHABLE! =>", host="a", res={"msg": "m"}
             ),
-            HostEnded(PARSED, "a", Status.UNREACHABLE, "m", {"msg": "m"}, delegate="b", lost=True),
+            HostEnded(PARSED, "a", Status.UNREACHABLE, "m", {"msg": "m"}, delegate="b"),
         ),
         (raw("runner_on_file_diff", stdout="\x1b[0;32m+b\x1b[0m", host="a"), FileChanged("a", "+b")),
         (raw("playbook_on_stats", ok={"a": 1}, failures={}, dark={"b": 1}), Ended({"a": 1}, {}, {"b": 1})),
@@ -318,45 +308,20 @@ def test_a_rescued_failure_is_none():
     assert result.error is None
 
 
-def test_a_host_that_goes_away_within_a_task_was_not_reached():
-    result = outcome.Result("site.yml", returned=2)
-    result.add(HostEnded(START, "b", Status.UNREACHABLE, "m", lost=True))
-    result.add(Ended({"a": 3, "b": 1}, {"b": 1}, {}))
-    assert result.error.code == ExitCode.UNREACHABLE
-    assert str(result.error) == "b could not be reached"
+@pytest.mark.parametrize(("later", "others"), [(NEXT, "; the other hosts were completed"), (START, "")])
+def test_others_are_said_to_be_completed_only_where_they_went_on_after_the_loss(later, others):
+    result = outcome.Result("site.yml", returned=4)
+    result.add(HostEnded(START, "b", Status.UNREACHABLE, "m"))
+    result.add(HostEnded(later, "a", Status.OK))
+    result.add(Ended({"a": 2, "b": 1}, {}, {"b": 1}))
+    assert str(result.error) == f"b could not be reached{others}"
     assert (result.hosts["b"].failed, result.hosts["b"].ran) == (0, 1)
 
 
-@pytest.mark.parametrize(("failed", "unreachable"), [({"a": 1}, {}), ({}, {"a": 1})])
-def test_not_the_host_is_blamed_that_handed_its_task_to_a_machine_which_was_gone(failed, unreachable):
-    result = outcome.Result("site.yml", returned=2)
-    result.add(HostEnded(START, "a", Status.UNREACHABLE, "m", delegate="b", lost=True))
-    result.add(Ended({"a": 3}, failed, unreachable))
+def test_not_the_host_is_blamed_that_handed_its_task_to_a_machine_which_was_gone():
+    result = outcome.Result("site.yml", returned=4)
+    result.add(HostEnded(START, "a", Status.UNREACHABLE, "m", delegate="b"))
+    result.add(HostEnded(NEXT, "c", Status.OK))
+    result.add(Ended({"a": 3, "c": 4}, {}, {"a": 1}))
     assert str(result.error) == "b could not be reached"
     assert (result.hosts["a"].failed, result.hosts["a"].unreachable) == (0, False)
-
-
-def test_a_task_that_failed_before_its_host_went_away_outweighs_that():
-    result = outcome.Result("site.yml", returned=2)
-    result.add(HostEnded(START, "b", Status.UNREACHABLE, "m", lost=True))
-    result.add(Ended({"a": 3, "b": 1}, {"a": 1, "b": 1}, {}))
-    assert result.error.code == ExitCode.TASK_FAILED
-    assert str(result.error) == "site.yml failed on a"
-
-
-@pytest.mark.parametrize(
-    ("message", "lost"),
-    [
-        ("Mitogen was disconnected from the remote environment while a call was in-progress. …", True),
-        ("Channel was disconnected while connection attempt was in progress; this may be …", True),
-        ("Task failed: Channel closed by remote end.", True),
-        ("no route to 1004, my ID is 0", True),
-        ("EOF on stream; last 100 lines received:\n", True),
-        ("builtins.AttributeError: 'NoneType' object has no attribute 'protocol'", True),
-        ("EOF on stream; last 100 lines received:\nsudo: unknown user", False),
-        ("ssh: connect to host node1 port 22: No route to host", False),
-        ("the disk was disconnected", False),
-    ],
-)
-def test_the_accelerators_words_for_a_lost_host_are_known(message, lost):
-    assert bool(events.LOST.search(message)) is lost
