@@ -366,6 +366,17 @@ def test_an_edit_by_hand_is_put_right(running: Cluster, lines: str) -> None:
     assert not run(running).changed
 
 
+def test_an_edit_by_hand_that_is_wanted_afterwards_is_read(running: Cluster) -> None:
+    wanted = CONF + "MaxJobCount=5\n"
+    path = running.directory / "slurm.conf"
+    path.write_text(wanted)
+    running.started = time.time() - 60
+
+    assert run(running, wanted).plan[0] == "MaxJobCount: not set → 5: restart slurmctld"
+    assert running.memory == wanted
+    assert not run(running, wanted).changed
+
+
 def test_slurmd_is_named_until_it_was_restarted(running: Cluster) -> None:
     text = CONF + "SlurmdPidFile=/run/x\n"
 

@@ -54,6 +54,11 @@ class Store:
         live, good = os.readlink(self.live), os.readlink(self.good)
         return good == f"{live}.good"
 
+    @property
+    def is_edited(self) -> bool:
+        """Whether somebody edited the set in force where it is."""
+        return self.is_proven and _texts(self.live) != self.proven()
+
     def managed(self) -> frozenset[str]:
         """Return the names that are links into the set in force."""
         names = (path.name for path in self.directory.glob("*") if path.is_symlink())
@@ -77,7 +82,7 @@ class Store:
         self.sets.mkdir(mode=0o755, exist_ok=True)
         names = files.keys() | self.managed()
         plain = {name for name in names - self.managed() if os.path.lexists(self.directory / name)}
-        kept = self._adopt(names) if plain else str(self._write(_texts(self.live), ".edited")) if self._edited() else ""
+        kept = self._adopt(names) if plain else str(self._write(_texts(self.live), ".edited")) if self.is_edited else ""
         new = self._write(files)
         for name in files.keys() - self.managed():
             # It leads nowhere, and the file is absent as before, until the set is in force.
@@ -95,10 +100,6 @@ class Store:
         for name in names:
             _link(self.directory / name, f"slurmstead/live/{name}")
         return str(found)
-
-    def _edited(self) -> bool:
-        """Say whether somebody edited the set in force where it is."""
-        return self.is_proven and _texts(self.live) != self.proven()
 
     def _write(self, files: Mapping[str, str], suffix: str = "") -> pathlib.Path:
         """Write a new set, whole on the disk before it has its name."""

@@ -93,7 +93,8 @@ class Run:
             raise RefusedError("slurmctld is not installed; run site.yml without --tags")
         answers = self.slurm.answers()
         try:
-            if self.store.differs(self.files) or not self.store.is_proven:
+            # What somebody edited to what is wanted may not have been read.
+            if self.store.differs(self.files) or not self.store.is_proven or self.store.is_edited:
                 outcome = self._change(version, answers, check_mode, when_idle)
             elif why := self._ailment(answers):
                 outcome = Outcome(True, [f"{why}: restart slurmctld"])
