@@ -366,10 +366,12 @@ def test_an_edit_by_hand_is_put_right(running: Cluster, lines: str) -> None:
     assert not run(running).changed
 
 
-def test_an_edit_by_hand_that_is_wanted_afterwards_is_read(running: Cluster) -> None:
+@pytest.mark.parametrize("age", [0, 3600], ids=["written", "copied with its date"])
+def test_an_edit_by_hand_that_is_wanted_afterwards_is_read(running: Cluster, age: int) -> None:
     wanted = CONF + "MaxJobCount=5\n"
     path = running.directory / "slurm.conf"
     path.write_text(wanted)
+    os.utime(path.resolve(), (time.time() - age,) * 2)
     running.started = time.time() - 60
 
     assert run(running, wanted).plan[0] == "MaxJobCount: not set → 5: restart slurmctld"

@@ -70,9 +70,12 @@ class Store:
         return self.managed() != files.keys() or any(seen.get(name) != text for name, text in files.items())
 
     def edited_at(self, names: Iterable[str]) -> float:
-        """Return when the newest of the files that Slurm finds was written (seconds since 1970)."""
+        """Return when the newest of the files that Slurm finds was put there (seconds since 1970).
+
+        A file that was copied with its date, as by `cp -a`, can be younger than it says: the date of its inode cannot.
+        """
         paths = (self.directory / name for name in names)
-        return max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
+        return max((path.stat().st_ctime for path in paths if path.exists()), default=0.0)
 
     def publish(self, files: Mapping[str, str]) -> str:
         """Put a set in force. Returns where files of somebody else that it replaces are kept, if there are any.
