@@ -227,6 +227,14 @@ def test_an_include_that_goes_could_have_said_anything() -> None:
     assert (seen.action, seen.restart_slurmd) == (RESTART, frozenset({"n1", "n2"}))
 
 
+@pytest.mark.parametrize("version", [*OLD, *NEW])
+@pytest.mark.parametrize("kind", ["NodeName", "PartitionName"])
+def test_the_only_lines_of_a_kind_that_come_back_are_a_change(kind: str, version: str) -> None:
+    lost = "\n".join(line for line in GOOD.splitlines() if not line.startswith(kind))
+
+    assert classify({"slurm.conf": lost}, {"slurm.conf": GOOD}, version, IDLE).action >= RECONFIGURE
+
+
 def test_the_plan_says_what_and_why() -> None:
     seen = plan(ADD_NODE, "22.05.8")
 

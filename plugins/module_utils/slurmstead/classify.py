@@ -66,8 +66,7 @@ def _nodes(before: Model, after: Model, version: str, state: State) -> Iterator[
     added, gone = sorted(after.nodes.keys() - before.nodes.keys()), sorted(before.nodes.keys() - after.nodes.keys())
     need = conf_needs.CODES["R" if conf_needs.forks(version) else "C"]
     why = "" if conf_needs.forks(version) else "a reconfigure for it would end slurmctld before 23.11"
-    # Of an installation that is new everything is.
-    if added and before.nodes:
+    if added and not _is_new(before):
         yield Change(f"node {compress(added)} added", "", "", need, reason=why)
     for name in gone:
         blocking = state.on(name)
@@ -88,7 +87,7 @@ def _nodes(before: Model, after: Model, version: str, state: State) -> Iterator[
 def _partitions(before: Model, after: Model, state: State) -> Iterator[Change]:
     need = conf_needs.CODES["R"]
     for name in sorted(after.partitions.keys() - before.partitions.keys()):
-        if before.partitions:
+        if not _is_new(before):
             yield Change(f"partition {name} added", "", "", need)
     for name in sorted(before.partitions.keys() - after.partitions.keys()):
         blocking = tuple(job for job in state.live if name in job.partition.split(","))
@@ -99,6 +98,11 @@ def _partitions(before: Model, after: Model, state: State) -> Iterator[Change]:
         for key, old, new in _differences(_named(before, name), _named(after, name)):
             shown = (after.partitions[name].get(key) or before.partitions[name][key]).key
             yield Change(f"partition {name}: {shown}", old, new, need)
+
+
+def _is_new(before: Model) -> bool:
+    """Say whether there was no configuration: then everything is added, which goes without saying."""
+    return not before.settings
 
 
 def _named(model: Model, name: str) -> Section:
