@@ -5,7 +5,9 @@ Source: the manual pages slurm.conf(5), cgroup.conf(5), gres.conf(5) and scontro
 24.11.5 ("A restart of slurmctld is required …"; from 23.11 on "Changes to TCP listening settings will require a daemon
 restart", and scontrol reconfigure starts new daemons, which cannot change ports and authentication), and the FAQ,
 question "add nodes". Where a page is silent about slurmd, a plugin that slurmd loads at its start has it restarted,
-which no job notices.
+which no job notices. Pages up to 22.05 are silent about keys that slurmctld looks at only once: MaxArraySize
+(max_array_size in src/slurmctld/job_mgr.c), AccountingStorageTRES (_init_tres in src/slurmctld/controller.c), and
+RoutePlugin and PrioritySiteFactorPlugin, whose plugins are loaded once (src/common/slurm_route.c, site_factor.c).
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ CODES = {
 
 SLURM_CONF = """
 AccountingStorageEnforce C R -
+AccountingStorageTRES C R -
 AccountingStorageType C R -
 AcctGatherEnergyType B R -
 AcctGatherFilesystemType B R -
@@ -78,6 +81,7 @@ HashPlugin B B running
 JobAcctGatherType D R -
 JobCompType C R -
 JobContainerType B R running
+MaxArraySize C R -
 MaxJobCount C R -
 MaxNodeCount C R -
 MCSPlugin C R -
@@ -86,8 +90,10 @@ PluginDir B R -
 PowerPlugin C R -
 PreemptType C R -
 PrEpPlugins B R -
+PrioritySiteFactorPlugin C R -
 PriorityType C R -
 ProctrackType B R running
+RoutePlugin B R -
 SchedulerType C R -
 SelectType B R any
 SelectTypeParameters C R running
