@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import pytest
 
-from ansible.module_utils.slurmstead import conf_model, gate_files, gate_verdict
+from ansible.module_utils.slurmstead import conf_model, gate, gate_files, gate_verdict
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State, read_queue
 
 SOURCE = """# a comment
@@ -38,6 +40,19 @@ def test_the_gate_has_its_own_places_and_runs_no_program() -> None:
     assert seen["slurmuser"] == "slurm"
     assert "jobcomptype" not in seen
     assert gated.repeated == ()
+
+
+def test_the_gate_has_the_state_without_what_runs_programs(tmp_path: pathlib.Path) -> None:
+    live, gated = tmp_path / "live", tmp_path / "gated"
+    live.mkdir()
+    gated.mkdir()
+    names = {"clustername", "job_state", "assoc_mgr_state", "last_tres"}
+    for name in (*names, "trigger_state", "jwt_hs256.key"):
+        (live / name).write_text("x")
+
+    gate._furnish(gated, {"slurm.conf": "SlurmUser=no-such-user\n"}, live)
+
+    assert {path.name for path in (gated / "state").iterdir()} == names
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,11 @@ PREFIX = "slurmstead-gate-"
 PLACE = "/run"
 """In memory: slurmctld writes its state as if for ever."""
 
-PARTS = ("job_state", "node_state", "part_state", "resv_state", "assoc_mgr_state", "assoc_usage", "qos_usage")
+PARTS = (
+    *("job_state", "node_state", "part_state", "resv_state"),
+    # Without last_tres it does not start where slurmdbd cannot be reached (_init_tres in src/slurmctld/controller.c).
+    *("assoc_mgr_state", "assoc_usage", "last_tres", "qos_usage"),
+)
 """Files of the state that are copied beside `clustername` and `last_config_lite`. Not triggers: they run programs."""
 
 SPANK = "plugstack.conf"
