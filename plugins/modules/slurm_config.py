@@ -14,8 +14,9 @@ description:
     that it answers with all nodes and jobs. Otherwise the last good set is back within 30 seconds, or, where the gate
     was slow, in ten times as long as that took.
   - A change that would hurt jobs is refused with their numbers.
-  - A run that was ended before the proof is finished by the next. One that finds nothing to do costs three questions to
+  - A run that was ended before the proof is finished by the next. One that finds nothing to do costs four questions to
     slurmctld.
+  - Where slurmctld has loaded something else than the files that are in force, it is restarted.
   - Before Slurm 23.11, where jobs run and no partition is closed, the first one after a start of slurmctld has it read
     its files once more, so that the workers say which jobs they have. What ended just before slurmctld was killed it
     takes for running otherwise.

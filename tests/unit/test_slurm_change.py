@@ -100,6 +100,10 @@ class Cluster:
         """Long ago, unless a test says when."""
         return self.started
 
+    def hashes(self) -> str:
+        """As scontrol shows them."""
+        return "Match" if self.memory == published(self) else f"Different Ours=0x1 Slurmctld={len(self.memory):#x}"
+
     def reconfigure(self) -> str:
         """Read anew."""
         self.done.append("reconfigure")
@@ -191,6 +195,8 @@ def test_a_dry_run_before_the_first_run_needs_no_slurmctld(cluster: Cluster) -> 
 def test_no_more_is_done_than_it_takes(running: Cluster, lines: str, done: list[str]) -> None:
     assert run(running, CONF + lines).changed
     assert (running.done, published(running)) == (done, CONF + lines)
+    assert not run(running, CONF + lines).changed
+    assert running.done == []
 
 
 def test_a_set_that_does_not_work_is_taken_back(running: Cluster) -> None:
@@ -331,6 +337,14 @@ def test_a_change_starts_a_slurmctld_again_that_may_ask_no_node(running: Cluster
     assert "slurmctld is older than munged: restart slurmctld" in run(running, text).plan
     assert running.done == ["restart", "reconfigure"]
     assert not run(running, text).changed
+
+
+def test_a_slurmctld_that_has_read_an_edit_since_taken_back_is_started_again(running: Cluster) -> None:
+    running.memory = CONF + "MaxJobCount=5\n"
+
+    assert run(running).plan == ["slurmctld has not loaded its files: restart slurmctld"]
+    assert running.memory == CONF
+    assert not run(running).changed
 
 
 def test_jobs_of_a_dead_slurmctld_count_too(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

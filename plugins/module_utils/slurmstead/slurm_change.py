@@ -17,7 +17,7 @@ from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.conf_needs import Action, forks
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_daemons import Service, Slurm
+from ansible.module_utils.slurmstead.slurm_daemons import LOADED, Service, Slurm, has_loaded
 from ansible.module_utils.slurmstead.slurm_jobs import State
 from ansible.module_utils.slurmstead.slurm_plan import Plan
 from ansible.module_utils.slurmstead.slurm_workers import Workers
@@ -96,7 +96,7 @@ class Run:
             # What somebody edited to what is wanted may not have been read.
             if self.store.differs(self.files) or not self.store.is_proven or self.store.is_edited:
                 outcome = self._change(version, answers, check_mode, when_idle)
-            elif why := self._ailment(answers):
+            elif why := self._ailment(answers) or self._unread():
                 outcome = Outcome(True, [f"{why}: restart slurmctld"])
                 if not check_mode:
                     self._revive(self.slurm.state() if answers else State(heard=False))
@@ -158,10 +158,20 @@ class Run:
             return "slurmctld does not answer"
         return "slurmctld is older than munged" if self.service.outlived_munged() else ""
 
+    def _unread(self) -> str:
+        """Return that slurmctld runs with other files than it would start with, such as an edit that was taken back."""
+        noted = self.store.recall(LOADED).get("hashes", "")
+        return "slurmctld has not loaded its files" if has_loaded(self.slurm.hashes(), noted) is False else ""
+
+    def _note_loaded(self) -> None:
+        """Note that what slurmctld has read means what the files say."""
+        self.store.note(LOADED, {"hashes": self.slurm.hashes()})
+
     def _revive(self, before: State) -> None:
         """Start slurmctld with the set that was proven."""
         try:
             self._restart(before)
+            self._note_loaded()
         except FailedError as error:
             said = gate_verdict.died_of(self.service.words())
             raise FailedError(f"The last good set is in force, but: {error}; slurmctld said: {said}") from None
@@ -231,6 +241,7 @@ class Run:
             said = gate_verdict.died_of(self.service.words())
             shown = f"The new configuration does not work: {error}{f'; slurmctld said: {said}' if said else ''}"
             raise FailedError(f"{shown}\n{self._back()}") from None
+        self._note_loaded()
         self.store.prove()
 
     def _restart(self, before: State, tell: bool = True) -> None:

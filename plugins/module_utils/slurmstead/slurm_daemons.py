@@ -28,6 +28,10 @@ REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
 """The reason of a node, who gave it and when."""
 
 
+LOADED = "loaded"
+"""Name of a note: what slurmctld said of its hashes when it was known to have what the files say."""
+
+
 class Service(Protocol):
     """Starts slurmctld. Tests have one that needs no systemd."""
 
@@ -202,6 +206,10 @@ class Slurm:
         _, out, _ = run("scontrol", "show", "config")
         return read_settings(out).get(key, "")
 
+    def hashes(self) -> str:
+        """Return what it says of the hashes of slurm.conf as it has read it and as it is here, such as `Match`."""
+        return self.setting("HASH_VAL")
+
     def reconfigure(self) -> str:
         """Have all daemons read the files anew; returns why that failed, or nothing."""
         code, out, err = run("scontrol", "reconfigure", seconds=30)
@@ -249,6 +257,20 @@ def read_settings(text: str) -> dict[str, str]:
     """
     pairs = (line.partition("=") for line in text.splitlines())
     return {key.strip(): value.strip() for key, equals, value in pairs if equals}
+
+
+def has_loaded(hashes: str, noted: str) -> bool | None:
+    """Say whether slurmctld has what slurm.conf says, by its HASH_VAL; None where it says neither.
+
+    The hashes are of all bytes, comments too (_get_next_line in src/common/parse_config.c): they can differ where both
+    mean the same, and then they are noted.
+
+    >>> has_loaded("Match", ""), has_loaded("Different Ours=0x1 Slurmctld=0x2", "Different Ours=0x3 Slurmctld=0x2")
+    (True, False)
+    """
+    if hashes.startswith("Different"):
+        return hashes == noted
+    return True if hashes == "Match" else None
 
 
 def read_node(line: str) -> tuple[dict[str, str], str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_node, read_settings, run
+from ansible.module_utils.slurmstead.slurm_daemons import LOADED, Slurm, has_loaded, read_node, read_settings, run
 from ansible.module_utils.slurmstead.slurm_workers import Workers
 
 OWN = Path("/etc/slurm")
@@ -40,14 +40,13 @@ def files(directory: Path) -> dict[str, str]:
 def answer() -> dict[str, Any]:
     """Return version and `match` of slurmctld, or the `error` with which it cannot be asked from here.
 
-    `match` says whether it has loaded the slurm.conf that is found here; None where it does not say.
+    `match` says whether it has loaded what the slurm.conf that is found here says; None where it does not say.
     """
     code, out, err = run("scontrol", "show", "config", seconds=15)
     if code:
         return {"error": (err or out).strip().partition("\n")[0] or f"scontrol ended with status {code}"}
     shown = read_settings(out)
-    loaded = shown.get("HASH_VAL", "")
-    match = True if loaded == "Match" else False if loaded.startswith("Different") else None
+    match = has_loaded(shown.get("HASH_VAL", ""), Store(OWN).recall(LOADED).get("hashes", ""))
     return {"error": "", "version": shown.get("SLURM_VERSION", ""), "match": match}
 
 
