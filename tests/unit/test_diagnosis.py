@@ -250,6 +250,26 @@ def test_without_control_the_workers_are_judged() -> None:
     assert [finding.about for finding in judge(machines, silent={"node3": "timed out"})] == ["key", "ssh"]
 
 
+def test_a_clock_of_control_that_is_off_is_told_of_there() -> None:
+    machines = healthy()
+    for name in WORKERS:
+        machines[name]["offset"] = [-602.1, -598.1]
+        machines[name]["clock"]["offset"] = -600.0
+    refused = {"node3": {name: "Rewound credential" for name in WORKERS}}
+
+    assert lines(judge(machines, refused=refused)) == [
+        "clock: node3: its clock is at least 596 s ahead of those of all others"
+    ]
+
+
+def test_clocks_that_agree_with_none_are_told_of_one_by_one() -> None:
+    machines = healthy()
+    machines["node1"]["offset"] = [-602.1, -598.1]
+    machines["node2"]["offset"] = [-62.1, -58.1]
+
+    assert [(finding.about, finding.host) for finding in judge(machines)] == [("clock", "node1"), ("clock", "node2")]
+
+
 def test_credentials_that_are_refused_for_another_key_say_so_once() -> None:
     machines = healthy()
     machines["node1"]["key"]["digest"] = "d2"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Finding, both
 
@@ -12,24 +12,39 @@ CLOCK = 1.0
 
 KEY_MODE = "0400 munge:munge"
 AGREE = "run site.yml --tags munge"
+MAKESTEP = "see `chronyc sources`; `chronyc makestep` puts it right at once"
 
 
 def clocks(cluster: Cluster) -> Iterator[Finding]:
-    """No clock differs from that of control."""
+    """No clock differs from that of control, and that of control not from all others."""
     least, most = cluster.brain.get("offset", (0.0, 0.0))
+    others = {name: facts["offset"] for name, facts in cluster.machines.items() if name != cluster.control}
+    # Bounds, because an answer takes its time.
+    bounds = {name: (low - most, high - least) for name, (low, high) in others.items()}
+    off = {name: low if low > 0 else high for name, (low, high) in bounds.items() if low > CLOCK or high < -CLOCK}
+    if cluster.brain and 1 < len(off) == len(bounds) and _agree(bounds.values()):
+        # The others follow it, so their chrony takes them for wrong.
+        seen = f"its clock is at least {_apart(-min(off.values(), key=abs))} those of all others"
+        yield Finding(cluster.control, "clock", seen, f"{MAKESTEP}, or `date --set` where it has no server")
+        return
     for name, facts in cluster.machines.items():
-        # Bounds, because an answer takes its time.
-        low, high = facts["offset"][0] - most, facts["offset"][1] - least
         by_chrony = facts["clock"]["offset"] or 0.0
-        if name != cluster.control and (low > CLOCK or high < -CLOCK):
-            error = low if low > 0 else high
-            side = "ahead of" if error > 0 else "behind"
-            seen = f"its clock is at least {abs(error):.0f} s {side} that of {cluster.control}"
+        if name in off:
+            seen = f"its clock is at least {_apart(off[name])} that of {cluster.control}"
         elif abs(by_chrony) > CLOCK:
             seen = f"its clock is {abs(by_chrony):.0f} s off, says chrony"
         else:
             continue
-        yield Finding(name, "clock", seen, "see `chronyc sources`; `chronyc makestep` puts it right at once")
+        yield Finding(name, "clock", seen, MAKESTEP)
+
+
+def _agree(bounds: Collection[tuple[float, float]]) -> bool:
+    """Say whether clocks can be the same, by the least and the most that each is ahead of another one."""
+    return max(low for low, _ in bounds) - min(high for _, high in bounds) <= CLOCK
+
+
+def _apart(error: float) -> str:
+    return f"{abs(error):.0f} s {'ahead of' if error > 0 else 'behind'}"
 
 
 def time_sources(cluster: Cluster) -> Iterator[Finding]:
