@@ -304,6 +304,56 @@ def test_a_dead_slurmctld_is_told_of_once() -> None:
     assert [finding.about for finding in judge(machines)] == ["service slurmctld"]
 
 
+def share_silent(machines: dict[str, Any]) -> None:
+    for name in WORKERS:
+        machines[name]["paths"]["/share"] |= {"error": "no answer in 8 s", "source": "10.0.0.3:/srv", "type": "nfs4"}
+
+
+def test_a_dead_nfs_server_is_told_of_once() -> None:
+    machines = healthy()
+    stopped("node3", "nfs-server")(machines)
+    share_silent(machines)
+    machines["node1"]["failed"] = ["share.mount"]
+
+    assert lines(judge(machines)) == ["service nfs-server: node3: nfs-server does not run (inactive)"]
+
+
+def test_the_share_of_a_machine_that_is_off_is_its_consequence() -> None:
+    machines = healthy()
+    del machines["node3"]
+    share_silent(machines)
+    machines["node2"]["paths"]["/scratch"]["error"] = "Input/output error"
+
+    assert [(finding.about, finding.host) for finding in judge(machines, silent={"node3": "timed out"})] == [
+        ("mount", "node2"),
+        ("ssh", "node3"),
+    ]
+
+
+def test_nodes_that_do_not_believe_control_are_its_consequence() -> None:
+    machines = healthy()
+    stopped("node3", "munge")(machines)
+    machines["node3"]["slurm"]["nodes"]["node1"] = {"State": "DOWN*", "Reason": "Not responding"}
+
+    assert [finding.about for finding in judge(machines)] == ["service munge"]
+
+
+def test_a_machine_with_another_address_is_told_of_once() -> None:
+    machines = healthy()
+    machines["node1"]["addresses"] = ["10.0.0.99"]
+    machines["node3"]["slurm"]["nodes"]["node1"] = {"State": "DOWN*", "Reason": "Not responding"}
+
+    assert [finding.about for finding in judge(machines)] == ["address"]
+
+
+def test_clients_that_found_no_configuration_are_a_consequence_of_slurmd() -> None:
+    machines = healthy()
+    stopped("node1", "slurmd")(machines)
+    machines["node1"]["slurm"] = {"files": {}, "fetched": {}, "error": "Could not establish a configuration source"}
+
+    assert [finding.about for finding in judge(machines)] == ["service slurmd"]
+
+
 def test_a_configuration_that_was_edited_is_told_of_on_control_only() -> None:
     machines = healthy()
     machines["node3"]["slurm"]["files"]["slurm.conf"] = CONF.replace("25000", "7")

@@ -36,7 +36,8 @@ def failed_units(cluster: Cluster) -> Iterator[Finding]:
         for unit in facts["failed"]:
             if unit.removesuffix(".service") not in facts["wanted"]["units"]:
                 advice = f"see `systemctl status {unit}`; `systemctl reset-failed` when it is mended"
-                yield Finding(name, "failed", f"{unit} failed", advice)
+                causes = both([name], "mount") if unit.endswith(".mount") else ()
+                yield Finding(name, "failed", f"{unit} failed", advice, causes)
 
 
 def descriptions(cluster: Cluster) -> Iterator[Finding]:

@@ -27,9 +27,11 @@ def answers(cluster: Cluster) -> Iterator[Finding]:
         error = facts["slurm"].get("error")
         if error:
             advice = f"see `journalctl -u slurmctld` on {cluster.control}"
-            causes = both([name, cluster.control], "ssh", "service slurmctld", *TRUST, "resolution")
+            causes = both([name, cluster.control], "ssh", "address", "service slurmctld", *TRUST, "resolution")
             above = both([cluster.control], "answer") if name != cluster.control else ()
-            yield Finding(name, "answer", f"slurmctld cannot be asked: {error}", advice, causes + above)
+            # Clients read what slurmd has fetched.
+            below = () if facts["slurm"]["files"] or facts["slurm"]["fetched"] else both([name], "service slurmd")
+            yield Finding(name, "answer", f"slurmctld cannot be asked: {error}", advice, causes + above + below)
 
 
 def published(cluster: Cluster) -> Iterator[Finding]:
@@ -113,7 +115,8 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
         else:
             advice = f"mend that, then `scontrol update nodename={name} state=resume`"
         # Who drained it wants to hear of it in any case.
-        causes = () if "DRAIN" in words else both([name], "ssh", "service slurmd", *TRUST)
+        causes = both([name], "ssh", "address", "service slurmd") + both([name, cluster.control], *TRUST)
+        causes = () if "DRAIN" in words else causes
         yield Finding(name, "node", seen, advice, causes)
 
 

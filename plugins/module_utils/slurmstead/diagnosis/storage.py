@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Finding, both
 
@@ -23,9 +24,11 @@ def mounts(cluster: Cluster) -> Iterator[Finding]:
         for path, must_be_mounted in facts["wanted"]["paths"].items():
             state = facts["paths"][path]
             if state["error"]:
-                asked = f"; is nfs-server up on {_server(cluster)}?" if must_be_mounted else ""
+                servers = _servers(cluster, name, state) if must_be_mounted else []
+                asked = f"; is nfs-server up on {' and '.join(servers)}?" if servers else ""
                 advice = f"see `findmnt {path}` and `journalctl -b`{asked}"
-                yield Finding(name, "mount", f"{path} does not answer: {state['error']}", advice)
+                causes = both(servers, "ssh", "service nfs-server")
+                yield Finding(name, "mount", f"{path} does not answer: {state['error']}", advice, causes)
             elif must_be_mounted and not state["source"]:
                 yield Finding(name, "mount", f"nothing is mounted on {path}", "run site.yml, and see `journalctl -b`")
             elif state.get("readonly"):
@@ -33,8 +36,13 @@ def mounts(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "mount", f"{path} is read-only", advice)
 
 
-def _server(cluster: Cluster) -> str:
-    return next((name for name, _ in cluster.running("nfs-server")), "the server")
+def _servers(cluster: Cluster, name: str, state: Mapping[str, Any]) -> list[str]:
+    """Return the other machines from which a file system may come; none for one of a disk."""
+    source = str(state["source"] or "")
+    if source and not str(state["type"]).startswith("nfs"):
+        return []
+    silent = [other for other in cluster.silent if source.startswith(f"{cluster.addresses.get(other)}:")]
+    return [other for other, _ in cluster.running("nfs-server") if other != name] + silent
 
 
 def space(cluster: Cluster) -> Iterator[Finding]:
