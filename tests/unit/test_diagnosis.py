@@ -120,8 +120,16 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "service slurmctld: node3: slurmctld does not run (auto-restart, signal)",
     ),
     "not installed": (
-        stopped("node1", "chrony", loaded=False),
+        stopped("node1", "chrony", load="not-found"),
         "service chrony: node1: chrony is not installed",
+    ),
+    "masked": (
+        at("node1", "units", "slurmd", "load", value="masked"),
+        "service slurmd: node1: slurmd is masked, and is never started",
+    ),
+    "description with a mistake": (
+        at("node1", "units", "slurmd", "load", value="bad-setting"),
+        "service slurmd: node1: slurmd cannot be started (bad-setting)",
     ),
     "not started at boot": (
         at("node1", "units", "munge", "enabled", value="disabled"),

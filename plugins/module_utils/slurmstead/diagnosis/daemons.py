@@ -12,14 +12,22 @@ from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Facts, Fi
 
 AT_BOOT = ("enabled", "static", "alias", "indirect", "generated")
 
+NOT_LOADED = {
+    "": ("is not known, because systemd does not answer", "see `systemctl status {unit}`"),
+    "not-found": ("is not installed", "run site.yml"),
+    "masked": ("is masked, and is never started", "`systemctl unmask {unit}`, then `systemctl start {unit}`"),
+}
+"""What is wrong with a unit that systemd does not load, and what to do, by LoadState."""
+
 
 def services(cluster: Cluster) -> Iterator[Finding]:
     """What has to run runs."""
     for name, facts in cluster.machines.items():
         for unit, state in facts["units"].items():
             look = f"see `journalctl -u {unit}`, mend it, then `systemctl start {unit}`"
-            if not state["loaded"]:
-                yield Finding(name, f"service {unit}", f"{unit} is not installed", "run site.yml")
+            if state["load"] != "loaded":
+                seen, advice = NOT_LOADED.get(state["load"], (f"cannot be started ({state['load']})", look))
+                yield Finding(name, f"service {unit}", f"{unit} {seen}", advice.format(unit=unit))
             elif state["active"] not in ("active", "reloading"):
                 words = state["sub"] if state["active"] == "activating" else state["active"]
                 result = "" if state["result"] in ("", "success") else f", {state['result']}"

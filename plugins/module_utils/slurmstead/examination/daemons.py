@@ -35,7 +35,7 @@ def units(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 def _unit(shown: dict[str, str]) -> dict[str, Any]:
     pid = int(shown.get("MainPID") or 0)
     return {
-        "loaded": shown.get("LoadState") == "loaded",
+        "load": shown.get("LoadState", ""),
         "active": shown.get("ActiveState", ""),
         "sub": shown.get("SubState", ""),
         "enabled": shown.get("UnitFileState", ""),
