@@ -378,6 +378,26 @@ def test_a_node_that_works_or_sleeps_is_no_finding(state: str) -> None:
     assert judge(machines) == []
 
 
+@pytest.mark.parametrize("state", ["IDLE+POWERED_DOWN", "IDLE+POWERING_DOWN", "MIXED+NOT_RESPONDING+POWERING_UP"])
+def test_a_machine_that_slurm_has_switched_off_is_no_finding(state: str) -> None:
+    machines = healthy()
+    del machines["node1"]
+    machines["node3"]["slurm"]["nodes"]["node1"]["State"] = state
+    machines["node3"]["slurm"]["restarts"] = ["node1"]
+
+    assert judge(machines, silent={"node1": "No route to host"}) == []
+
+
+def test_a_machine_that_slurm_could_not_switch_on_is_a_finding() -> None:
+    machines = healthy()
+    del machines["node1"]
+    machines["node3"]["slurm"]["nodes"]["node1"] = {"State": "DOWN+POWERED_DOWN", "Reason": "ResumeTimeout reached"}
+
+    assert lines(judge(machines, silent={"node1": "No route to host"})) == [
+        "node: node1: slurmctld gives it no jobs: DOWN+POWERED_DOWN, ResumeTimeout reached"
+    ]
+
+
 def test_comments_and_order_of_a_configuration_are_no_finding() -> None:
     machines = healthy()
     turned = "\n".join(["# another comment", *reversed(CONF.splitlines())])

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ansible.module_utils.slurmstead.slurm_daemons import flags
+
 Facts = Mapping[str, Any]
 """What machine_examination returned of a machine: `examined`, and in it its `offset`."""
 
@@ -51,6 +53,11 @@ class Cluster:
     def brain(self) -> Facts:
         """The machine that runs slurmctld; empty if it was not examined."""
         return self.machines.get(self.control, {})
+
+    def sleeps(self, name: str) -> bool:
+        """Say whether slurmctld has switched a worker off to save power, or is about to switch it off or on."""
+        known = self.brain.get("slurm", {}).get("nodes", {}).get(name)
+        return bool(known) and any(word.startswith("POWER") for word in flags(known))
 
     def running(self, unit: str) -> Iterator[tuple[str, Facts]]:
         """Yield the machines on which a unit has to run."""

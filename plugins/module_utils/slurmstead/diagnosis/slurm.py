@@ -90,8 +90,9 @@ def fetched(cluster: Cluster) -> Iterator[Finding]:
 def restarts(cluster: Cluster) -> Iterator[Finding]:
     """Every slurmd has been started since the last change that it reads at its start only."""
     for name in cluster.brain.get("slurm", {}).get("restarts", []):
-        seen = "slurmd has not been restarted since the configuration changed"
-        yield Finding(name, "restart", seen, "run site.yml; jobs go on")
+        if not cluster.sleeps(name):
+            seen = "slurmd has not been restarted since the configuration changed"
+            yield Finding(name, "restart", seen, "run site.yml; jobs go on", both([name], "ssh", "service slurmd"))
 
 
 def nodes(cluster: Cluster) -> Iterator[Finding]:
@@ -106,7 +107,7 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
             yield Finding(name, "node", "slurmctld does not know it", "run site.yml", causes)
             continue
         state, reason = known[name]["State"], known[name].get("Reason", "")
-        words = flags(known[name])
+        words = flags(known[name]) - ({"NOT_RESPONDING"} if cluster.sleeps(name) else set())
         if not any(word.startswith(OUT_OF_SERVICE) for word in words):
             continue
         seen = f"slurmctld gives it no jobs: {state}{f', {reason}' if reason else ''}"
