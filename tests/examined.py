@@ -13,6 +13,7 @@ CONF = """\
 # Ansible managed
 ClusterName=c
 MaxJobCount=25000
+ProctrackType=proctrack/cgroup
 NodeName=node1 NodeAddr=10.0.0.1 CPUs=4 RealMemory=900
 NodeName=node2 NodeAddr=10.0.0.2 CPUs=4 RealMemory=900
 PartitionName=main Default=YES Nodes=ALL State=UP

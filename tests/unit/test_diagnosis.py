@@ -406,6 +406,16 @@ def test_comments_and_order_of_a_configuration_are_no_finding() -> None:
     assert judge(machines) == []
 
 
+def test_controllers_are_not_missed_where_slurm_uses_none() -> None:
+    machines = healthy()
+    machines["node1"]["cgroup"]["controllers"] = []
+    files = {**FILES, "slurm.conf": CONF.replace("proctrack/cgroup", "proctrack/linuxproc")}
+    for name in NAMES:
+        machines[name]["slurm"]["fetched" if name != CONTROL else "files"] = dict(files)
+
+    assert judge(machines, files=files) == []
+
+
 def test_without_remembered_hardware_the_configuration_is_not_called_wrong() -> None:
     files = {**FILES, "slurm.conf": CONF.replace("NodeName=node1", "# NodeName=node1")}
 

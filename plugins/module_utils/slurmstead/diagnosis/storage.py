@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible.module_utils.slurmstead import conf_model
 from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Finding, both
 
 PART = 20
@@ -62,6 +63,9 @@ def space(cluster: Cluster) -> Iterator[Finding]:
 
 def controllers(cluster: Cluster) -> Iterator[Finding]:
     """The kernel has the control groups that slurmd needs."""
+    settings = conf_model.read(cluster.files.get("slurm.conf", "")).settings.values()
+    if settings and not any("/cgroup" in pair.value for pair in settings):
+        return
     for name, facts in cluster.running("slurmd"):
         mode = facts["cgroup"]["mode"]
         missing = sorted(set(CONTROLLERS.get(mode, ())) - set(facts["cgroup"]["controllers"]))
