@@ -33,7 +33,7 @@ def machine(name: str) -> dict[str, Any]:
     mine = ["slurmctld", "nfs-server"] if name == CONTROL else ["slurmd"]
     units = ["munge", "chrony", "share.automount", *mine]
     paths = {"/": False, "/share": True, **({"/srv/share": True} if name == CONTROL else {"/scratch": True})}
-    seen = {path: {**SPACE, "inodes": 1000, "free_inodes": 900} for path in paths}
+    seen = {path: {**SPACE, "id": path, "inodes": 1000, "free_inodes": 900} for path in paths}
     listening = [{"address": "0.0.0.0", "port": 22, "process": "sshd", "pid": 9}]
     listening += [{"address": "::", "port": 6818, "process": word, "pid": 9} for word in mine if word.startswith("s")]
     slurm: dict[str, Any] = {"files": {}, "fetched": FOUND, "error": "", "version": "22.05.8", "match": True}

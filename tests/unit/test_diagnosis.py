@@ -406,6 +406,14 @@ def test_comments_and_order_of_a_configuration_are_no_finding() -> None:
     assert judge(machines) == []
 
 
+def test_a_full_file_system_is_told_of_once() -> None:
+    machines = healthy()
+    for where in ("/", "/share", "/srv/share"):
+        machines["node3"]["paths"][where] |= {"id": "fd01", "free": 0}
+
+    assert lines(judge(machines)) == ["space: node3: / is nearly full: 0 of 30000 MiB are free"]
+
+
 def test_controllers_are_not_missed_where_slurm_uses_none() -> None:
     machines = healthy()
     machines["node1"]["cgroup"]["controllers"] = []

@@ -78,6 +78,14 @@ def test_a_directory_that_is_missing_says_so_and_another_says_its_space(tmp_path
     assert 0 <= found["/"]["free"] <= found["/"]["size"]
 
 
+def test_directories_of_one_file_system_are_known_as_such(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "below").mkdir()
+    found = machine.paths([str(tmp_path), str(tmp_path / "below"), "/proc"])
+
+    one, same, other = (state["id"] for state in found.values())
+    assert one == same != other
+
+
 def test_names_are_resolved_and_unknown_ones_have_no_address() -> None:
     assert machine.resolved(["localhost", "no-such-name.invalid"]) == {
         "localhost": ["127.0.0.1"],

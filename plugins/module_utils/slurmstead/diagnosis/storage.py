@@ -49,10 +49,12 @@ def _servers(cluster: Cluster, name: str, state: Mapping[str, Any]) -> list[str]
 def space(cluster: Cluster) -> Iterator[Finding]:
     """Nothing is nearly full."""
     for name, facts in cluster.machines.items():
+        told: set[str] = set()
         for path, state in facts["paths"].items():
-            # The share is told of once, where it is stored.
-            if state["error"] or str(state.get("type", "")).startswith("nfs"):
+            # The share is told of once, where it is stored, and so is a file system with several of the directories.
+            if state["error"] or str(state.get("type", "")).startswith("nfs") or state["id"] in told:
                 continue
+            told.add(state["id"])
             if state["free"] * PART < state["size"] and state["free"] < MUCH:
                 seen = f"{path} is nearly full: {state['free']} of {state['size']} MiB are free"
                 yield Finding(name, "space", seen, f"`du -xh -d2 {path} | sort -h` shows what takes it")

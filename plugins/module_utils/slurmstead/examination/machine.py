@@ -91,6 +91,7 @@ def _name(find: Any, number: int) -> str:
 def paths(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what is mounted on each directory and how much is free (MiB), or the `error` that it answers with.
 
+    Directories of one file system have the same `id`.
     A server that is gone may never answer, so another process asks. That mounts what is mounted on demand.
     """
     found = _space(wanted)
@@ -99,7 +100,7 @@ def paths(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _space(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
-    command = ("timeout", "--signal=KILL", str(LOOK), "stat", "--file-system", "--format=%S %b %a %c %d")
+    command = ("timeout", "--signal=KILL", str(LOOK), "stat", "--file-system", "--format=%i %S %b %a %c %d")
     code, out, err = run(*command, *(f"{path}/." for path in wanted), seconds=LOOK + 2)
     if code and len(wanted) > 1:
         # One of them does not answer, so each is asked alone.
@@ -108,9 +109,10 @@ def _space(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
         return {path: {"error": err.strip().rpartition(": ")[2] or f"no answer in {LOOK:.0f} s"} for path in wanted}
     found = {}
     for path, line in zip(wanted, out.splitlines(), strict=True):
-        unit, blocks, free, inodes, free_inodes = (int(word) for word in line.split())
+        identity, *numbers = line.split()
+        unit, blocks, free, inodes, free_inodes = map(int, numbers)
         size = {"size": unit * blocks >> 20, "free": unit * free >> 20}
-        found[path] = {"error": "", **size, "inodes": inodes, "free_inodes": free_inodes}
+        found[path] = {"error": "", "id": identity, **size, "inodes": inodes, "free_inodes": free_inodes}
     return found
 
 
