@@ -49,6 +49,7 @@ def machine(name: str) -> dict[str, Any]:
         "resolved": {other: [address] for other, address in ADDRESSES.items()},
         "clock": {"offset": 0.0001, "error": ""},
         "accounts": {"alice": [2001, 2001], "slurm": [64030, 64030], "debian": [1000, 1000]},
+        "groups": {"alice": 2001, "debian": 1000},
         "key": {"error": "", "digest": "d1", "mode": "0400 munge:munge", "written": 900.0},
         "credential": {"error": "", "text": "MUNGE:…"},
         "paths": seen,

@@ -55,6 +55,7 @@ def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]
     """Return what is judged; `hosts` has the variables of each machine."""
     examined = {name: host.get(arguments["examined"]) or {} for name, host in hosts.items()}
     read = {name: host.get(arguments["read"]) or {} for name, host in hosts.items()}
+    declared = accounts.wanted(arguments.get("groups") or (), arguments.get("users") or ())
     logins = (host.get(key) for host in hosts.values() for key in ("ansible_user", "bootstrap_user"))
     return diagnosis.Cluster(
         control=arguments["control"],
@@ -67,7 +68,8 @@ def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]
         silent={name: _why(result) for name, result in examined.items() if "examined" not in result},
         refused={name: result["refused"] for name, result in read.items() if result.get("refused")},
         files=arguments.get("files") or {},
-        accounts=_numbers(arguments.get("groups") or (), arguments.get("users") or ()),
+        accounts=_numbers(*declared),
+        groups={group.name: group.gid for group in declared[0]},
         logins=frozenset(str(login) for login in logins if login),
     )
 
@@ -78,8 +80,7 @@ def _why(result: Mapping[str, Any]) -> str:
     return " ".join(said.splitlines()[-1].split()) if said else "no answer"
 
 
-def _numbers(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+def _numbers(groups: Iterable[Any], users: Iterable[Any]) -> dict[str, tuple[int, int]]:
     """Return the numbers of each declared user whose group is declared too."""
-    all_groups, all_users = accounts.wanted(groups, users)
-    numbers = {group.name: group.gid for group in all_groups}
-    return {user.name: (user.uid, numbers[user.group]) for user in all_users if user.group in numbers}
+    numbers = {group.name: group.gid for group in groups}
+    return {user.name: (user.uid, numbers[user.group]) for user in users if user.group in numbers}

@@ -12,7 +12,8 @@ from tests.examined import ADDRESSES, CONF, CONTROL, FILES, FOUND, NAMES, WORKER
 
 
 def judge(machines: dict[str, dict[str, Any]], **more: Any) -> list[Finding]:
-    known: dict[str, Any] = {"accounts": {"alice": (2001, 2001)}, "files": FILES, "logins": frozenset({"debian"})}
+    known: dict[str, Any] = {"accounts": {"alice": (2001, 2001)}, "groups": {"alice": 2001}, "files": FILES}
+    known["logins"] = frozenset({"debian"})
     return findings(Cluster(CONTROL, ADDRESSES, machines, **{**known, **more}))
 
 
@@ -47,6 +48,11 @@ def path(name: str, where: str, **state: Any) -> Callable[[dict[str, Any]], None
 def other_release(machines: dict[str, Any]) -> None:
     machines["node1"].update(release="debian 13", packages={"munge": "0.5.16-1", "slurmd": "24.11.5-4"})
     machines["node3"]["slurm"]["nodes"]["node1"]["Version"] = "24.11.5"
+
+
+def other_group(machines: dict[str, Any]) -> None:
+    for name in NAMES:
+        machines[name]["groups"]["lab"] = 3002 if name == "node1" else 3001
 
 
 OPEN = {"address": "0.0.0.0", "port": 8888, "process": "jupyter", "pid": 77}
@@ -96,6 +102,15 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "system user with another number": (
         at("node1", "accounts", "slurm", value=[991, 991]),
         "accounts: node1: slurm has the numbers 991:991, and 64030:64030 on node3",
+    ),
+    "group missing": (at("node1", "groups", value={}), "groups: node1: the group alice is missing"),
+    "group with another number": (
+        at("node1", "groups", "alice", value=2002),
+        "groups: node1: the group alice has the number 2002, and the inventory says 2001",
+    ),
+    "another group with another number": (
+        other_group,
+        "groups: node1: the group lab has the number 3002, and 3001 on node3",
     ),
     "another key": (at("node1", "key", "digest", value="d2"), "key: node1: its MUNGE key is not that of node3"),
     "no key": (
@@ -336,6 +351,13 @@ def test_the_share_of_a_machine_that_is_off_is_its_consequence() -> None:
         ("mount", "node2"),
         ("ssh", "node3"),
     ]
+
+
+def test_a_user_that_was_removed_with_its_group_is_told_of_once() -> None:
+    machines = healthy()
+    del machines["node1"]["accounts"]["alice"], machines["node1"]["groups"]["alice"]
+
+    assert lines(judge(machines)) == ["accounts: node1: the user alice is missing"]
 
 
 def test_nodes_that_do_not_believe_control_are_its_consequence() -> None:

@@ -21,6 +21,7 @@ RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
     identity.clocks,
     identity.time_sources,
     identity.accounts,
+    identity.groups,
     identity.keys,
     identity.signatures,
     identity.round_trips,

@@ -46,6 +46,8 @@ class Cluster:
     """The configuration of Slurm as the inventory makes it, text by name; empty where it is not known."""
     accounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Numbers (user, primary group) of the declared users, by name."""
+    groups: Mapping[str, int] = field(default_factory=dict)
+    """Numbers of the declared groups, and of those that declared users have of their own, by name."""
     logins: frozenset[str] = frozenset()
     """Users with whom Ansible logs in, whose numbers mean nothing."""
 

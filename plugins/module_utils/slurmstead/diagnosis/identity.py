@@ -74,6 +74,26 @@ def accounts(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "accounts", seen, "declare the user in accounts_users, with one number")
 
 
+def groups(cluster: Cluster) -> Iterator[Finding]:
+    """A group has the same number everywhere."""
+    for name, facts in cluster.machines.items():
+        # That of a user is told of with the user.
+        causes = both([name], "accounts")
+        for group, wanted in cluster.groups.items():
+            there = facts["groups"].get(group)
+            if there is None:
+                advice = "run site.yml --tags accounts"
+                yield Finding(name, "groups", f"the group {group} is missing", advice, causes)
+            elif there != wanted:
+                seen = f"the group {group} has the number {there}, and the inventory says {wanted}"
+                yield Finding(name, "groups", seen, "give the files to the latter, then use groupmod", causes)
+        known = cluster.brain.get("groups", {})
+        for group, there in facts["groups"].items():
+            if known.get(group, there) != there and group not in cluster.logins | cluster.groups.keys():
+                seen = f"the group {group} has the number {there}, and {known[group]} on {cluster.control}"
+                yield Finding(name, "groups", seen, "declare the group in accounts_groups, with one number", causes)
+
+
 def _ids(numbers: tuple[int, int]) -> str:
     return f"{numbers[0]}:{numbers[1]}"
 

@@ -53,6 +53,7 @@ def examine(
         "addresses": machine.addresses,
         "resolved": lambda: machine.resolved(names),
         "accounts": machine.accounts,
+        "groups": machine.groups,
         "key": lambda: machine.key(salt),
         "cgroup": lambda: hardware.cgroup(Path("/")),
     }

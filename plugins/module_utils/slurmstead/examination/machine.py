@@ -67,6 +67,11 @@ def accounts() -> dict[str, tuple[int, int]]:
     return {user.pw_name: (user.pw_uid, user.pw_gid) for user in users}
 
 
+def groups() -> dict[str, int]:
+    """Return the numbers of people's groups by name."""
+    return {group.gr_name: group.gr_gid for group in grp.getgrall() if group.gr_gid in PEOPLE}
+
+
 def key(salt: str, path: Path = KEY) -> dict[str, Any]:
     """Return what may be known of the MUNGE key: owner and mode, when it was written, and a digest.
 
