@@ -197,6 +197,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         at("node1", "slurm", value={"files": {}, "fetched": FOUND, "error": "timed out"}),
         "answer: node1: slurmctld cannot be asked: timed out",
     ),
+    "state of another": (
+        at("node3", "slurm", "unwritable", value=["slurm cannot write into /var/lib/slurm/slurmctld"]),
+        "state: node3: slurm cannot write into /var/lib/slurm/slurmctld",
+    ),
     "edited": (
         at("node3", "slurm", "files", "slurm.conf", value=CONF.replace("25000", "7")),
         "configuration: node3: /etc/slurm differs from the inventory: MaxJobCount: 7 → 25000",

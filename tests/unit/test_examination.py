@@ -102,6 +102,13 @@ def test_a_machine_without_daemons_of_slurm_is_not_asked() -> None:
     assert slurm.look(["munge"]) == {}
 
 
+def test_a_controller_whose_state_is_gone_is_seen(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "slurm.conf").write_text(f"StateSaveLocation={tmp_path}/none\nSlurmctldLogFile={tmp_path}/log\n")
+    monkeypatch.setattr(slurm, "OWN", tmp_path)
+
+    assert slurm.look(["slurmctld"])["unwritable"] == [f"{tmp_path}/none: No such file or directory"]
+
+
 def test_files_that_packages_bring_are_no_configuration(tmp_path: pathlib.Path) -> None:
     for name in ("plugstack.conf", "slurm.conf", "slurm.key"):
         (tmp_path / name).write_text("x")

@@ -27,7 +27,7 @@ PLUGIN_KEY = re.compile(r"(?:type|types|plugin|plugins)$")
 def check(files: Mapping[str, str], live: Mapping[str, str]) -> list[Finding]:
     """Return what this machine lacks for a set of files; `live` is the set that is in use."""
     model, before = conf_model.read(files.get("slurm.conf", "")), conf_model.read(live.get("slurm.conf", ""))
-    problems = (*_plugins(model), *_directories(model), *_names(model), *_port(model, before))
+    problems = (*_plugins(model), *directories(model), *_names(model), *_port(model, before))
     return [conf_finding.at(files, "slurm.conf", line, what, advice) for line, what, advice in problems]
 
 
@@ -49,7 +49,8 @@ def _plugins(model: Model) -> Iterator[tuple[int, str, str]]:
                 yield pair.line, f"Slurm has no plugin {word.strip()} on this machine", advice
 
 
-def _directories(model: Model) -> Iterator[tuple[int, str, str]]:
+def directories(model: Model) -> Iterator[tuple[int, str, str]]:
+    """Yield line, cause and advice of each directory that slurmctld cannot write into."""
     user = model.value("SlurmUser", "root")
     state, log = model.settings.get("statesavelocation"), model.settings.get("slurmctldlogfile")
     if state:

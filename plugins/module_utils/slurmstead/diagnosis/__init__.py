@@ -35,6 +35,7 @@ RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
     storage.space,
     storage.controllers,
     slurm.answers,
+    slurm.places,
     slurm.published,
     slurm.loaded,
     slurm.fetched,

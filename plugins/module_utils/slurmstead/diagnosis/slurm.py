@@ -34,6 +34,12 @@ def answers(cluster: Cluster) -> Iterator[Finding]:
             yield Finding(name, "answer", f"slurmctld cannot be asked: {error}", advice, causes + above + below)
 
 
+def places(cluster: Cluster) -> Iterator[Finding]:
+    """slurmctld can write its state and its log; one that runs goes on without, and forgets what it cannot write."""
+    for seen in cluster.brain.get("slurm", {}).get("unwritable", []):
+        yield Finding(cluster.control, "state", seen, "run site.yml --tags slurm, or give it the owner that it needs")
+
+
 def published(cluster: Cluster) -> Iterator[Finding]:
     """The files on control are those of the inventory."""
     slurm = cluster.brain.get("slurm")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.slurmstead import conf_model, gate_host
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.slurm_daemons import LOADED, Slurm, has_loaded, read_node, read_settings, run
 from ansible.module_utils.slurmstead.slurm_workers import Workers
@@ -25,6 +26,9 @@ def look(units: Collection[str]) -> dict[str, Any]:
     if not {"slurmctld", "slurmd"} & set(units):
         return {}
     found: dict[str, Any] = {"files": files(OWN), "fetched": files(FETCHED), **answer()}
+    if "slurmctld" in units:
+        model = conf_model.read(found["files"].get("slurm.conf", ""))
+        found["unwritable"] = [why for _, why, _ in gate_host.directories(model)]
     if "slurmctld" in units and not found["error"]:
         found["nodes"] = nodes()
         found["partitions"] = partitions()
