@@ -214,12 +214,16 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "own: node1: /etc/slurm has its own slurm.conf, which hides that of node3",
     ),
     "an older configuration": (
-        at("node1", "slurm", "fetched", value={"slurm.conf": CONF.replace("25000", "7")}),
+        at("node1", "slurm", "fetched", value={**FOUND, "slurm.conf": CONF.replace("25000", "7")}),
         "fetched: node1: its configuration differs from that of node3: MaxJobCount: 7 → 25000",
     ),
     "no configuration": (
         at("node1", "slurm", "fetched", value={}),
         "fetched: node1: its configuration was not fetched",
+    ),
+    "a file less": (
+        at("node1", "slurm", "fetched", value={"slurm.conf": CONF}),
+        "fetched: node1: its configuration differs from that of node3: cgroup.conf: ConstrainCores: not set → yes",
     ),
     "slurmd not restarted": (
         at("node3", "slurm", "restarts", value=["node1"]),

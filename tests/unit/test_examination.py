@@ -109,8 +109,8 @@ def test_a_controller_whose_state_is_gone_is_seen(tmp_path: pathlib.Path, monkey
     assert slurm.look(["slurmctld"])["unwritable"] == [f"{tmp_path}/none: No such file or directory"]
 
 
-def test_files_that_packages_bring_are_no_configuration(tmp_path: pathlib.Path) -> None:
-    for name in ("plugstack.conf", "slurm.conf", "slurm.key"):
+def test_files_of_packages_and_other_daemons_are_no_configuration(tmp_path: pathlib.Path) -> None:
+    for name in ("plugstack.conf", "slurm.conf", "slurm.key", "slurmdbd.conf"):
         (tmp_path / name).write_text("x")
     os.symlink(tmp_path / "slurm.conf", tmp_path / "cgroup.conf")
 

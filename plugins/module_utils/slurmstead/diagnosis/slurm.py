@@ -82,7 +82,8 @@ def fetched(cluster: Cluster) -> Iterator[Finding]:
         if name == cluster.control:
             continue
         own, there = sorted(facts["slurm"]["files"]), facts["slurm"]["fetched"]
-        differences = _differences(there, {key: published[key] for key in there.keys() & published.keys()}, "")
+        served = published.keys() & (there.keys() | cluster.files.keys())
+        differences = _differences(there, {key: published[key] for key in served}, "")
         if own:
             seen = f"/etc/slurm has its own {', '.join(own)}, which hides that of {cluster.control}"
             yield Finding(name, "own", seen, "remove it, and `systemctl restart slurmd`")

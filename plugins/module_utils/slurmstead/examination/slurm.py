@@ -17,8 +17,8 @@ OWN = Path("/etc/slurm")
 FETCHED = Path("/run/slurm/conf")
 """Where clients find what a slurmd without files of its own has fetched (slurm.conf(5))."""
 
-SHIPPED = frozenset({"plugstack.conf"})
-"""Files that Debian's packages bring."""
+LEFT_OUT = frozenset({"plugstack.conf", "slurmdbd.conf"})
+"""Files that Debian's packages bring, and that of another daemon, which has a password in it."""
 
 
 def look(units: Collection[str]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def look(units: Collection[str]) -> dict[str, Any]:
 
 def files(directory: Path) -> dict[str, str]:
     """Return the text of each configuration file in a directory."""
-    return {name: text for name, text in Store(directory).seen().items() if name not in SHIPPED}
+    return {name: text for name, text in Store(directory).seen().items() if name not in LEFT_OUT}
 
 
 def answer() -> dict[str, Any]:
