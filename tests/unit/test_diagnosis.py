@@ -361,6 +361,13 @@ def test_the_share_of_a_machine_that_is_off_is_its_consequence() -> None:
     ]
 
 
+def test_builds_for_another_architecture_are_the_same_package() -> None:
+    machines = healthy()
+    machines["node1"]["packages"]["munge"] += "+b1"
+
+    assert judge(machines) == []
+
+
 def test_a_user_that_was_removed_with_its_group_is_told_of_once() -> None:
     machines = healthy()
     del machines["node1"]["accounts"]["alice"], machines["node1"]["groups"]["alice"]
