@@ -78,6 +78,23 @@ def test_a_directory_that_is_missing_says_so_and_another_says_its_space(tmp_path
     assert 0 <= found["/"]["free"] <= found["/"]["size"]
 
 
+def test_a_share_that_never_answers_costs_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, waited = machine.run, []
+
+    def hangs(*command: str, seconds: float) -> tuple[int, str, str]:
+        if "/share/." not in command:
+            return run(*command, seconds=seconds)
+        waited.append(float(command[2]))
+        return 137, "", ""
+
+    monkeypatch.setattr(machine, "run", hangs)
+    found = machine.paths(["/", "/share"])
+
+    assert found["/share"]["error"] == "no answer in 8 s"
+    assert found["/"]["size"] > 0
+    assert sum(waited) <= 12
+
+
 def test_directories_of_one_file_system_are_known_as_such(tmp_path: pathlib.Path) -> None:
     (tmp_path / "below").mkdir()
     found = machine.paths([str(tmp_path), str(tmp_path / "below"), "/proc"])

@@ -21,6 +21,9 @@ MOUNTS = Path("/proc/self/mounts")
 LOOK = 8.0
 """Seconds in which a name is resolved and a file system answers."""
 
+AGAIN = 4.0
+"""Seconds in which it answers where another one did not, which was waited for already."""
+
 PEOPLE = range(1000, 60000)
 """Numbers of people's accounts (login.defs(5))."""
 
@@ -104,12 +107,12 @@ def paths(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {path: {**mounts.get(path, {"source": None}), **seen} for path, seen in found.items()}
 
 
-def _space(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
-    command = ("timeout", "--signal=KILL", str(LOOK), "stat", "--file-system", "--format=%i %S %b %a %c %d")
-    code, out, err = run(*command, *(f"{path}/." for path in wanted), seconds=LOOK + 2)
+def _space(wanted: Sequence[str], seconds: float = LOOK) -> dict[str, dict[str, Any]]:
+    command = ("timeout", "--signal=KILL", str(seconds), "stat", "--file-system", "--format=%i %S %b %a %c %d")
+    code, out, err = run(*command, *(f"{path}/." for path in wanted), seconds=seconds + 2)
     if code and len(wanted) > 1:
         # One of them does not answer, so each is asked alone.
-        return {path: state for one in wanted for path, state in _space([one]).items()}
+        return {path: state for one in wanted for path, state in _space([one], AGAIN).items()}
     if code:
         return {path: {"error": err.strip().rpartition(": ")[2] or f"no answer in {LOOK:.0f} s"} for path in wanted}
     found = {}
