@@ -245,6 +245,17 @@ def test_what_hurts_jobs_is_refused_with_the_way_to_do_it(running: Cluster) -> N
     assert (running.done, published(running)) == ([], CONF)
 
 
+@pytest.mark.parametrize("when_idle", [False, True])
+def test_what_could_hurt_jobs_that_are_not_shown_is_refused(
+    running: Cluster, when_idle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "queue", lambda: State(heard=False))
+
+    with pytest.raises(RefusedError, match="does not show its queue"):
+        run(running, CONF.replace("CR_Core", "CR_CPU"), when_idle=when_idle)
+    assert (running.done, published(running)) == ([], CONF)
+
+
 def test_a_run_that_may_wait_drains_changes_and_resumes(running: Cluster) -> None:
     running.jobs = [RUNNING]
 

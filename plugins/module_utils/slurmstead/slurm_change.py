@@ -120,6 +120,8 @@ class Run:
         if verdict.plan.refusals and when_idle and not check_mode:
             state = self._wait(verdict.plan, old, version)
             verdict, waited = self._judge(bases, version, state), True
+        if answers and not state.heard:
+            raise RefusedError("slurmctld does not show its queue, so that jobs in the way are not known; run again")
         if verdict.plan.refusals:
             way = [] if waited else ["To wait for these jobs, and make the change then: slurm_when_idle: true"]
             raise RefusedError("\n".join([*verdict.plan.refusals, *way]))
