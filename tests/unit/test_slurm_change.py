@@ -245,6 +245,18 @@ def test_what_hurts_jobs_is_refused_with_the_way_to_do_it(running: Cluster) -> N
     assert (running.done, published(running)) == ([], CONF)
 
 
+def test_a_job_that_starts_while_the_gate_is_busy_counts(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    def passage(*_: Any) -> Passage:
+        running.jobs = [RUNNING]
+        return Passage()
+
+    monkeypatch.setattr(gate, "passage", passage)
+
+    with pytest.raises(RefusedError, match=r"job 7 \(running on n1\)"):
+        run(running, CONF.replace("CR_Core", "CR_CPU"))
+    assert (running.done, published(running)) == ([], CONF)
+
+
 @pytest.mark.parametrize("when_idle", [False, True])
 def test_what_could_hurt_jobs_that_are_not_shown_is_refused(
     running: Cluster, when_idle: bool, monkeypatch: pytest.MonkeyPatch

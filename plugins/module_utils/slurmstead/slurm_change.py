@@ -116,6 +116,10 @@ class Run:
         old = bases[0]
         state = self.slurm.state() if answers else self._asleep(old, version)
         verdict = self._judge(bases, version, state)
+        if answers and not verdict.plan.refusals:
+            # The gate took its time, in which jobs can have started.
+            state = self.slurm.state()
+            verdict = dataclasses.replace(verdict, plan=self._plan(bases, version, state))
         waited = False
         if verdict.plan.refusals and when_idle and not check_mode:
             state = self._wait(verdict.plan, old, version)
@@ -185,11 +189,17 @@ class Run:
         verdict = slurm_check.check(old, new, version, state, where)
         if verdict.mistakes:
             raise RefusedError("\n".join(str(mistake) for mistake in verdict.mistakes))
+        return dataclasses.replace(verdict, plan=self._plan(bases, version, state))
+
+    def _plan(self, bases: list[dict[str, str]], version: str, state: State) -> Plan:
+        """Return what it takes to come from any of the bases to the new set."""
+        new = self._all(self.files)
+        plan = classify(bases[0], new, version, state)
         # What may never have been read hurts no job when it goes.
-        planned = {change.difference for change in verdict.plan.changes}
+        planned = {change.difference for change in plan.changes}
         edits = [change for base in bases[1:] for change in classify(base, new, version, state).changes]
         undone = [change.harmless for change in edits if change.difference not in planned]
-        return dataclasses.replace(verdict, plan=Plan((*verdict.plan.changes, *undone)))
+        return Plan((*plan.changes, *undone))
 
     def _all(self, files: Mapping[str, str]) -> dict[str, str]:
         """Return a set together with the files of others in /etc/slurm."""
