@@ -233,6 +233,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         at("node3", "slurm", "nodes", "node1", value={"State": "IDLE+DRAIN", "Reason": "fan [root@2026-11-20]"}),
         "node: node1: slurmctld gives it no jobs: IDLE+DRAIN, fan [root@2026-11-20]",
     ),
+    "too busy to show nodes": (
+        lambda machines: machines["node3"]["slurm"].update(nodes={}, error="it shows no nodes"),
+        "answer: node3: slurmctld cannot be asked: it shows no nodes",
+    ),
     "down": (
         at("node3", "slurm", "nodes", "node1", value={"State": "DOWN*", "Reason": "Not responding"}),
         "node: node1: slurmctld gives it no jobs: DOWN*, Not responding",

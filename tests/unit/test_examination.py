@@ -126,6 +126,15 @@ def test_a_controller_whose_state_is_gone_is_seen(tmp_path: pathlib.Path, monkey
     assert slurm.look(["slurmctld"])["unwritable"] == [f"{tmp_path}/none: No such file or directory"]
 
 
+def test_a_slurmctld_that_shows_no_nodes_in_time_did_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*command: str, seconds: float = 10) -> tuple[int, str, str]:
+        return (0, "HASH_VAL = Match\n", "") if "config" in command else (124, "", "no answer")
+
+    monkeypatch.setattr(slurm, "run", run)
+
+    assert slurm.look(["slurmctld"])["error"] == "it shows no nodes"
+
+
 def test_files_of_packages_and_other_daemons_are_no_configuration(tmp_path: pathlib.Path) -> None:
     for name in ("plugstack.conf", "slurm.conf", "slurm.key", "slurmdbd.conf"):
         (tmp_path / name).write_text("x")

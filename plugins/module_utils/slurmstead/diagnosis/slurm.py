@@ -105,7 +105,7 @@ def restarts(cluster: Cluster) -> Iterator[Finding]:
 def nodes(cluster: Cluster) -> Iterator[Finding]:
     """slurmctld uses every worker."""
     known = cluster.brain.get("slurm", {}).get("nodes")
-    if known is None:
+    if not known:
         return
     workers = [name for name, _ in cluster.running("slurmd")]
     for name in [*workers, *(name for name in cluster.silent if name in known)]:

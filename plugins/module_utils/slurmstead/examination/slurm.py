@@ -31,6 +31,8 @@ def look(units: Collection[str]) -> dict[str, Any]:
         found["unwritable"] = [why for _, why, _ in gate_host.directories(model)]
     if "slurmctld" in units and not found["error"]:
         found["nodes"] = nodes()
+        # A slurmctld without nodes does not start.
+        found["error"] = "" if found["nodes"] else "it shows no nodes"
         found["partitions"] = partitions()
         found["restarts"] = sorted(Workers(Store(OWN), Slurm()).waiting())
     return found
