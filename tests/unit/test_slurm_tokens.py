@@ -42,6 +42,13 @@ def test_a_known_word_is_none(text: str, version: str) -> None:
     assert said(text, version) == []
 
 
+def test_words_of_a_version_between_the_supported_ones_are_known_to_it() -> None:
+    words = "SlurmctldParameters=enable_stepmgr,max_powered_nodes=4\nSlurmdParameters=contain_spank"
+
+    assert said(words, "24.05.4") == []
+    assert len(said(words, "23.11.4")) == 3
+
+
 @pytest.mark.parametrize("version", slurm_keys.VERSIONS)
 def test_the_table_is_about_keys_that_slurm_has(version: str) -> None:
     table = slurm_tokens.words(version)

@@ -42,7 +42,7 @@ SchedulerParameters allow_zero_lic assoc_limit_stop batch_sched_delay bb_array_s
   bf_topopt_enable:24.11.. bf_topopt_iterations:24.11.. bf_window bf_window_linear bf_yield_interval bf_yield_sleep
   build_queue_timeout correspond_after_task_cnt default_queue_depth defer defer_batch:23.11..
   delay_boot disable_hetero_steps disable_hetjob_steps disable_job_shrink enable_hetero_steps enable_hetjob_steps
-  enable_job_state_cache:24.11.. enable_user_top extra_constraints:23.11.. ignore_constraint_validation:24.11..
+  enable_job_state_cache:24.05.. enable_user_top extra_constraints:23.11.. ignore_constraint_validation:24.11..
   Ignore_NUMA ignore_prefer_validation:22.05.. max_array_tasks max_job_bf max_rpc_cnt max_rpc_count max_sched_time
   max_script_size max_submit_line_size:23.11.. max_switch_wait no_backup_scheduling no_env_cache nohold_on_prolog_fail
   pack_serial_at_end partition_job_depth preempt_reorder_count:..22.05 preempt_send_user_signal
@@ -53,14 +53,14 @@ ScronParameters enable explicit_scancel:23.11..
 SlurmctldParameters allow_user_triggers cloud_dns cloud_reg_addrs:..22.05 conmgr_connect_timeout:24.11..
   conmgr_max_connections:24.11.. conmgr_read_timeout:24.11.. conmgr_threads:24.11.. conmgr_use_poll:24.11..
   conmgr_wait_write_delay:24.11.. conmgr_write_timeout:24.11.. disable_triggers:23.11.. enable_configless
-  enable_rpc_queue enable_stepmgr:24.11.. idle_on_node_suspend max_dbd_msg_action max_powered_nodes:24.11..
+  enable_rpc_queue enable_stepmgr:24.05.. idle_on_node_suspend max_dbd_msg_action max_powered_nodes:24.05..
   no_quick_restart:23.11.. node_reg_mem_percent power_save_interval power_save_min_interval
   preempt_send_user_signal:..22.05 reboot_from_controller rl_bucket_size:23.11.. rl_enable:23.11..
   rl_log_freq:23.11.. rl_refill_period:23.11.. rl_refill_rate:23.11.. rl_table_size:23.11.. user_resv_delete
   validate_nodeaddr_threads:23.11..
 SlurmdParameters allow_ecores:23.11.. config_override config_overrides conmgr_connect_timeout:24.11..
   conmgr_max_connections:24.11.. conmgr_read_timeout:24.11.. conmgr_threads:24.11.. conmgr_use_poll:24.11..
-  conmgr_wait_write_delay:24.11.. conmgr_write_timeout:24.11.. contain_spank:24.11.. l3cache_as_socket
+  conmgr_wait_write_delay:24.11.. conmgr_write_timeout:24.11.. contain_spank:24.05.. l3cache_as_socket
   numa_node_as_socket:22.05.. shutdown_on_reboot
 TopologyParam Dragonfly NoCtldInAddrAny:..22.05 NoInAddrAny:..22.05 RoutePart:23.11.. RouteTree:23.11..
   SwitchAsNodeRank:23.11.. TopoOptional
