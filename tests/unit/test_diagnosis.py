@@ -455,6 +455,14 @@ def test_a_full_file_system_is_told_of_once() -> None:
     assert lines(judge(machines)) == ["space: node3: / is nearly full: 0 of 30000 MiB are free"]
 
 
+def test_a_file_system_that_is_read_only_is_told_of_once() -> None:
+    machines = healthy()
+    for where in ("/share", "/srv/share"):
+        machines["node3"]["paths"][where] |= {"id": "fd01", "readonly": True}
+
+    assert lines(judge(machines)) == ["mount: node3: /share is read-only"]
+
+
 def test_controllers_are_not_missed_where_slurm_uses_none() -> None:
     machines = healthy()
     machines["node1"]["cgroup"]["controllers"] = []

@@ -22,6 +22,7 @@ CONTROLLERS = {"v2": ("cpu", "cpuset", "memory"), "v1": ("cpuset", "freezer", "m
 def mounts(cluster: Cluster) -> Iterator[Finding]:
     """Each directory has its file system, and answers."""
     for name, facts in cluster.machines.items():
+        readonly: set[str] = set()
         for path, must_be_mounted in facts["wanted"]["paths"].items():
             state = facts["paths"][path]
             if state["error"]:
@@ -32,7 +33,8 @@ def mounts(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "mount", f"{path} does not answer: {state['error']}", advice, causes)
             elif must_be_mounted and not state["source"]:
                 yield Finding(name, "mount", f"nothing is mounted on {path}", "run site.yml, and see `journalctl -b`")
-            elif state.get("readonly"):
+            elif state.get("readonly") and state["id"] not in readonly:
+                readonly.add(state["id"])
                 advice = "see `dmesg` for errors of the disk, then mount it anew"
                 yield Finding(name, "mount", f"{path} is read-only", advice)
 
