@@ -55,6 +55,13 @@ QUIET = [
         "alice has the numbers 2999:2001, and the inventory says 2001:2001",
     ),
     over("node4", "/etc/passwd", "sed '/^alice:/d' /etc/passwd", "accounts", "the user alice is missing"),
+    over(
+        "node1",
+        "/etc/group",
+        "sed 's/^alice:x:2001:/alice:x:2999:/' /etc/group",
+        "groups",
+        "the group alice has the number 2999, and the inventory says 2001",
+    ),
     Fault("node1", f"chmod 0444 {KEY}", f"chmod 0400 {KEY}", "key", "its MUNGE key is 0444 munge:munge"),
     Fault(
         "node2",
@@ -62,6 +69,20 @@ QUIET = [
         "systemctl --quiet enable munge",
         "boot",
         "munge is not started at boot",
+    ),
+    Fault(
+        "node2",
+        "systemctl --quiet --runtime mask slurmd",
+        "systemctl --quiet --runtime unmask slurmd",
+        "service slurmd",
+        "slurmd is masked",
+    ),
+    Fault(
+        "node3",
+        "chown root /var/lib/slurm/slurmctld",
+        "chown slurm /var/lib/slurm/slurmctld",
+        "state",
+        "slurm cannot write into /var/lib/slurm/slurmctld",
     ),
     Fault(
         "node4",
