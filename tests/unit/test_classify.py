@@ -164,6 +164,11 @@ def test_what_a_job_stands_on_stays(change: tuple[str, str], what: str, version:
     assert "job 7 (running on n1)" in refusal
 
 
+@pytest.mark.parametrize("version", [*OLD, *NEW])
+def test_steps_that_run_keep_the_accounting_that_old_daemons_expect(version: str) -> None:
+    assert bool(plan(("", "JobAcctGatherType=jobacct_gather/linux"), version, BUSY).refusals) == (version in OLD)
+
+
 def test_the_memory_of_a_busy_node_may_change() -> None:
     assert not plan(("RealMemory=1000", "RealMemory=1200"), "22.05.8", BUSY).refusals
 

@@ -78,7 +78,7 @@ CredType B B running
 CryptoType B B running
 GresTypes B R -
 HashPlugin B B running
-JobAcctGatherType D R -
+JobAcctGatherType D R running/-
 JobCompType C R -
 JobContainerType B R running
 MaxArraySize C R -
@@ -114,7 +114,10 @@ TaskPlugin D R -
 TLSType B B running
 TopologyPlugin B R -
 """
-"""Key, need up to 22.05, need from 23.11 on, while which jobs a change is refused. A key that is not here: `R R -`."""
+"""Key, need up to 22.05, need from 23.11 on, while which jobs a change is refused. A key that is not here: `R R -`.
+
+`running/-` is refused while jobs run up to 22.05, and never from 23.11 on.
+"""
 
 NODE = """
 Boards B R running
@@ -167,5 +170,6 @@ def need(table: str, key: str, version: str, otherwise: tuple[str, str, str] = (
     ('RESTART', 'RECONFIGURE')
     """
     old, new, refused = _table(table).get(key.lower(), otherwise)
+    before, slash, since = refused.partition("/")
     code = CODES[new if forks(version) else old]
-    return Need(code.action, code.slurmd, While(refused))
+    return Need(code.action, code.slurmd, While(since if slash and forks(version) else before))
