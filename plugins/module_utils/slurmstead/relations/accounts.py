@@ -18,7 +18,8 @@ USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 SYSTEM_NAMES = frozenset(
     "root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup sshd "
-    "messagebus systemd-network systemd-resolve systemd-timesync _apt _chrony _rpc statd munge slurm".split()
+    "messagebus systemd-network systemd-resolve systemd-timesync _apt _chrony _rpc statd munge slurm "
+    "epmd rabbitmq redis".split()
 )
 """Users of Debian's base system (base-passwd) and of the packages that Slurmstead installs."""
 
