@@ -58,9 +58,13 @@ def submit(
 
 def _print_job(out: Console, job: Job) -> None:
     before = " (submitted before this call, which went on with it)" if job.again else ""
-    out.print(Text(f"job {', '.join(job.jobs)}  {job.id}{before}"), soft_wrap=True)
-    out.print(Text(f"  on the cluster: {job.directory}"), soft_wrap=True)
-    out.print(Text(f"  results: stead fetch {job.jobs[0]}, then {RESULTS}/{job.id}"), soft_wrap=True)
+    lines = [
+        f"job {', '.join(job.jobs)}  {job.id}{before}",
+        f"  on the cluster: {job.directory}",
+        f"  results: stead fetch {job.jobs[0]}, then {RESULTS}/{job.id}",
+    ]
+    # At once: `| head -n 1` ends who writes a second time, and that would count as cut off.
+    out.print(Text("\n".join(lines)), soft_wrap=True)
 
 
 def _wait(out: Console, connection: Connection, run: str, observer: submitting.Observer) -> State:

@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from slurmstead import cli
-from slurmstead.client import api, connection, display, submitting, transfer
+from slurmstead.client import actions, api, connection, display, submitting, transfer
 from slurmstead.client.head import Head
-from slurmstead.client.records import State, TaskState
+from slurmstead.client.records import Job, State, TaskState
 from slurmstead.errors import ExitCode, SteadError, TaskError, UnreachableError, UsageError
 
 
@@ -162,6 +162,21 @@ def test_a_rerun_that_was_cut_goes_on_from_python(monkeypatch: pytest.MonkeyPatc
 
     assert client.rerun("r").id == asked[0]
     assert client.rerun("r").id not in asked[:2]
+
+
+def test_who_reads_only_the_first_line_of_a_submission_has_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes: list[str] = []
+
+    class Pipe(io.StringIO):
+        def write(self, text: str) -> int:
+            writes.append(text)
+            return len(text)
+
+    job = Job("r1", ("7",), "/r1")
+    monkeypatch.setattr(submitting, "rerun", lambda *arguments: arguments[-1](None, job))
+    actions.rerun(Console(file=Pipe()), Console(file=io.StringIO()), Head("h"), "7", None)
+
+    assert [text.splitlines()[0] for text in writes] == ["job 7  r1"]
 
 
 def test_a_terminal_shows_how_far_a_copy_is() -> None:
