@@ -50,12 +50,14 @@ def user_file() -> pathlib.Path:
 def read_toml(path: pathlib.Path) -> dict[str, Any]:
     """Return what a TOML file says; nothing if there is none.
 
-    :raises UsageError: it is not TOML
+    :raises UsageError: it is not TOML, or cannot be read
     """
     try:
         return tomllib.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}", "https://toml.io shows how it is written.") from None
 
@@ -84,6 +86,9 @@ def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
     path = user_file()
     own = read_toml(path)
     refuse_unknown(own, KEYS, str(path))
+    for key, value in own.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{path}: expected {key} to be a string, seen {value!r}")
     environment = {key: os.environ.get(f"STEAD_{key.upper()}") or None for key in KEYS}
     places: list[Mapping[str, Any]] = [given, project, environment, own]
     found = {key: next((place[key] for place in places if place.get(key)), None) for key in KEYS}

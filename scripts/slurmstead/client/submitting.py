@@ -103,8 +103,8 @@ def check_entry(folder: Folder, entry: str | None) -> str:
     path = os.path.normpath(entry)
     found = next((file for file in folder.files if file.path == path), None)
     if found is None:
-        exists = (folder.path / path).exists()
-        hint = "An ignore file leaves it out." if exists else "--entry names a file in the folder."
+        inside = not os.path.isabs(path) and path.split(os.sep)[0] != os.pardir and (folder.path / path).is_file()
+        hint = "An ignore file leaves it out." if inside else "--entry names a file in the folder."
         raise UsageError(f"{folder.path} submits no file {entry!r}", hint)
     if not path.endswith(".py") and found.size is not None and not found.mode & 0o100:
         raise UsageError(f"{entry} cannot be executed", f"chmod +x {folder.path / path}")

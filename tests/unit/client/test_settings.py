@@ -45,6 +45,18 @@ def test_a_wrong_file_is_refused_with_what_to_do(tmp_path: pathlib.Path, text: s
     assert hint in caught.value.hint
 
 
+def test_settings_that_cannot_be_read_are_named(own_home: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "stead.toml").mkdir()
+    with pytest.raises(UsageError, match="stead.toml cannot be read: Is a directory"):
+        settings.read(tmp_path)
+
+    path = own_home / ".config" / "slurmstead" / "client.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("head = 3\n")
+    with pytest.raises(UsageError, match="client.toml: expected head to be a string, seen 3"):
+        head.choose({}, {})
+
+
 def test_what_python_says_is_what_the_file_says(tmp_path: pathlib.Path) -> None:
     job = Job("r1", ("7",), "/r1")
     found = api.asked(tmp_path, 5, {"mem": 500, "time": 90, "nodes": 2, "env": {"N": 1}, "after": [job, "8"]})
