@@ -18,7 +18,7 @@ from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job, State
-from slurmstead.errors import CheckFailed, MachineError, SteadError, UnreachableError, UsageError
+from slurmstead.errors import CheckFailed, MachineError, SteadError, TaskError, UnreachableError, UsageError
 from slurmstead.progress import count
 
 
@@ -115,9 +115,13 @@ def _print_states(out: Console, states: list[State]) -> None:
 def logs(messages: Console, head: Head, job: str, task: int | None, *, follow: bool, stderr: bool) -> None:
     """Write a task's output to standard output; following goes on when the connection comes back."""
     position = 0
+    patience = api.Patience()
     while True:
         try:
             with Connection(head, display.Bars(messages).note) as connection:
+                if follow:
+                    api.look(connection, job)
+                    patience.answered()
                 asked = {"job": job, "task": task, "follow": follow, "stderr": stderr, "offset": position}
                 with connection.stream("log", **asked) as process:
                     assert process.stdout is not None
@@ -126,8 +130,8 @@ def logs(messages: Console, head: Head, job: str, task: int | None, *, follow: b
                         sys.stdout.buffer.write(block)
                         sys.stdout.buffer.flush()
             return
-        except UnreachableError as error:
-            if not follow or not position:
+        except (UnreachableError, UsageError, TaskError) as error:
+            if not patience.lasts(error):
                 raise
             messages.print(Text(f"stead: {error}; trying again", style="yellow"), soft_wrap=True)
             time.sleep(5 * api.POLL_SECONDS)

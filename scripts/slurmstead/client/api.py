@@ -183,8 +183,7 @@ def states(
     :raises UnreachableError: the cluster did not answer the first time; later it is waited for
     """
     deadline = None if timeout is None else time.monotonic() + timeout
-    seen = False
-    returned = 0.0
+    patience = Patience()
     while True:
         way = contextlib.nullcontext(opened) if opened else Connection(head, observer.note)
         opened = None
@@ -195,18 +194,34 @@ def states(
                     state = look(connection, run)
                     # A head node that is busy is asked less often.
                     pause = max(POLL_SECONDS, 2 * (time.monotonic() - asked))
-                    seen, returned = True, 0.0
+                    patience.answered()
                     yield state
                     if not _pause(deadline, pause):
                         return
         except (UnreachableError, UsageError, TaskError) as error:
-            if seen and isinstance(error, UnreachableError):
-                returned = time.monotonic() + RETURN_SECONDS
-            elif time.monotonic() > returned:
+            if not patience.lasts(error):
                 raise
             observer.note(f"{error}; trying again")
         if not _pause(deadline, 5 * POLL_SECONDS):
             return
+
+
+class Patience:
+    """Whether to ask again after an error: the cluster answered before, or is on its way back."""
+
+    def __init__(self) -> None:
+        self._has_answered = False
+        self._until = 0.0
+
+    def answered(self) -> None:
+        """Take note of an answer."""
+        self._has_answered, self._until = True, 0.0
+
+    def lasts(self, error: SteadError) -> bool:
+        """Whether what failed with an error is to be tried again."""
+        if self._has_answered and isinstance(error, UnreachableError):
+            self._until = time.monotonic() + RETURN_SECONDS
+        return time.monotonic() <= self._until
 
 
 def _pause(deadline: float | None, seconds: float) -> bool:

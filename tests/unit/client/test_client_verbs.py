@@ -5,7 +5,9 @@ import dataclasses
 import io
 import pathlib
 import socket
+import subprocess
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -146,6 +148,32 @@ def test_a_run_that_the_head_node_does_not_know_is_not_waited_for(monkeypatch: p
 
     with pytest.raises(TaskError, match="has no home"):
         next(api.states(Head("h"), "r", None, api.Silent()))
+
+
+def test_a_log_without_a_word_is_followed_while_its_head_node_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(Way):
+        @contextlib.contextmanager
+        def stream(self, *_: object, **__: object) -> Iterator[Any]:
+            with subprocess.Popen(["true"], stdout=subprocess.PIPE) as process:
+                yield process
+            if self.answers:
+                raise self.answers.pop(0)
+
+    running = state("running")
+    ways = [Silent(running, UnreachableError("cut")), Way(UnreachableError("off")), Way(NO_SHARE), Silent(running)]
+    monkeypatch.setattr(actions, "Connection", lambda *_: ways.pop(0))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+
+    actions.logs(Console(file=io.StringIO()), Head("h"), "r", None, follow=True, stderr=False)
+
+    assert not ways
+
+
+def test_a_log_of_a_cluster_that_is_down_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(actions, "Connection", lambda *_: Way(UnreachableError("off")))
+
+    with pytest.raises(UnreachableError):
+        actions.logs(Console(file=io.StringIO()), Head("h"), "r", None, follow=True, stderr=False)
 
 
 def test_a_rerun_that_was_cut_goes_on_from_python(monkeypatch: pytest.MonkeyPatch) -> None:

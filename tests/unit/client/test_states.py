@@ -1,6 +1,7 @@
 """How runs stand: by their results first, by Slurm's word where there is none."""
 
 import errno
+import io
 import time
 from typing import Any
 
@@ -189,6 +190,22 @@ def test_a_log_is_found_by_the_name_that_slurm_gives_a_task(chunks: Store, name:
 def test_a_log_of_a_task_that_there_is_not_is_refused(chunks: Store) -> None:
     with pytest.raises(WrongRequest, match="r1 has no task 9"):
         logs.file_of(chunks, {"job": "r1", "task": 9})
+
+
+def test_what_a_task_prints_after_it_was_started_again_is_followed_from_its_beginning(
+    chunks: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = chunks.run("r1") / "tasks" / "3" / "stdout"
+    path.parent.mkdir(parents=True)
+    path.write_text("a first start\n")
+    changes = [lambda: path.unlink(), lambda: path.write_text("another\n"), lambda: path.write_text("third\n")]
+    monkeypatch.setattr(time, "sleep", lambda _: changes.pop(0)())
+    monkeypatch.setattr(logs, "_ended", lambda *_: not changes)
+    monkeypatch.setattr(logs, "ASK_SECONDS", 0)
+    out = io.BytesIO()
+    logs.copy(chunks, {"job": "r1", "task": 3, "follow": True}, out)
+
+    assert out.getvalue() == b"a first start\nanother\nthird\n"
 
 
 def test_the_tail_of_a_long_output_is_its_end(chunks: Store) -> None:

@@ -48,12 +48,15 @@ def copy(place: Store, request: Mapping[str, Any], out: BinaryIO) -> None:
 def _copy_from(path: pathlib.Path, position: int, out: BinaryIO) -> int:
     try:
         with open(path, "rb") as file:
+            if os.fstat(file.fileno()).st_size < position:
+                # Slurm started the task again, and it writes anew.
+                position = 0
             file.seek(position)
             while block := file.read(BLOCK):
                 out.write(block)
                 position += len(block)
     except FileNotFoundError:
-        return position
+        return 0
     out.flush()
     return position
 
