@@ -89,9 +89,16 @@ def test_a_controller_answers_if_one_is_up(said: str, answers: bool) -> None:
     ],
 )
 def test_why_a_job_is_signalled_is_known(state: str, reason: str, ran: str, limit: str, why: str) -> None:
-    job = slurm.parse_job(JOB.format(state=state, reason=reason, ran=ran, limit=limit))
+    job = slurm.parse_job(JOB.format(state=state, reason=reason, ran=ran, limit=limit), "51")
 
     assert slurm.end_of_signalled(job) == why
+
+
+def test_the_job_that_has_the_number_of_its_array_is_told_from_its_other_tasks() -> None:
+    own = JOB.format(state="COMPLETING", reason="None", ran="00:01:20", limit="00:01:00")
+    other = JOB.format(state="COMPLETED", reason="None", ran="00:00:01", limit="00:01:00").replace("=51 ", "=52 ")
+
+    assert slurm.end_of_signalled(slurm.parse_job(f"{own}\n{other}\n", "51")) == "timeout"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_a_result_outweighs_what_slurm_says(store: Store, monkeypatch: pytest.Mo
         ("2026-01-01T00:00:00|1|N/A|CANCELLED|None||stead:r1:0", "cancelled"),
         ("2026-01-01T00:00:00|1|N/A|NODE_FAIL|None|n1|stead:r1:0", "failed"),
         ("2026-01-01T00:00:00|1|N/A|COMPLETED|None|n1|stead:r1:0", "failed"),
+        ("2026-01-01T00:00:00|1|N/A|PREEMPTED|None|n1|stead:r1:0", "preempted"),
         ("", "lost"),
     ],
 )
@@ -87,6 +88,17 @@ def test_a_job_that_was_signalled_has_ended_when_slurm_says_so(
     done(store, 0, state="timeout", signalled=True)
 
     assert told(store, monkeypatch, line)["state"] == state
+
+
+@pytest.mark.parametrize(("said", "state"), [("PREEMPTED", "preempted"), ("TIMEOUT", "timeout"), ("FAILED", "cancelled")])
+@pytest.mark.usefixtures("fake_slurm")
+def test_slurm_knows_better_why_it_ended_a_job(
+    store: Store, monkeypatch: pytest.MonkeyPatch, said: str, state: str
+) -> None:
+    submit(store)
+    done(store, 0, state="cancelled", signalled=True)
+
+    assert told(store, monkeypatch, f"2026-01-01T00:00:00|1|N/A|{said}|None|n1|stead:r1:0")["state"] == state
 
 
 def test_what_slurm_said_of_a_signalled_job_is_not_asked_again(store: Store, fake_slurm: FakeSlurm) -> None:

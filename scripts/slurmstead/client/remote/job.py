@@ -160,7 +160,7 @@ class Task:
     def _why_ended(self) -> dict[str, Any]:
         """Return how Slurm calls the end that it has signalled."""
         with contextlib.suppress(Refusal):
-            job = slurm.parse_job(commands.run(["scontrol", "show", "job", "-o", self.job], seconds=4))
+            job = slurm.parse_job(commands.run(["scontrol", "show", "job", "-o", self.job], seconds=4), self.job)
             state = slurm.end_of_signalled(job)
             return {"state": state, "reason": f"the limit was {job['TimeLimit']}" if state == "timeout" else ""}
         return {"state": "cancelled", "reason": "Slurm ended it"}

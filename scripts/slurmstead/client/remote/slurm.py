@@ -80,9 +80,13 @@ def parse_config(text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in pairs}
 
 
-def parse_job(text: str) -> dict[str, str]:
-    """Return the fields of a line of `scontrol show job -o` that tell why a job ends; they have no spaces."""
-    return dict(re.findall(r"(?:^|\s)(JobId|JobState|Reason|RunTime|TimeLimit)=(\S*)", text))
+def parse_job(text: str, job: str) -> dict[str, str]:
+    """Return the fields of a job in `scontrol show job -o` that tell why it ends; they have no spaces.
+
+    Asked for the job that has the number of its array, scontrol shows a line for each task.
+    """
+    line = next((line for line in text.splitlines() if line.startswith(f"JobId={job} ")), "")
+    return dict(re.findall(r"(?:^|\s)(JobState|Reason|RunTime|TimeLimit)=(\S*)", line))
 
 
 def seconds(span: str) -> int | None:

@@ -13,7 +13,13 @@ from slurmstead.client.remote.errors import WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
-ENDS = {"COMPLETED": "completed", "CANCELLED": "cancelled", "TIMEOUT": "timeout", "OUT_OF_MEMORY": "out of memory"}
+ENDS = {
+    "COMPLETED": "completed",
+    "CANCELLED": "cancelled",
+    "TIMEOUT": "timeout",
+    "OUT_OF_MEMORY": "out of memory",
+    "PREEMPTED": "preempted",
+}
 """Slurm's words for an end, and ours; all others are failures."""
 
 GRACE_SECONDS = 30
@@ -149,7 +155,7 @@ class _Run:
         for task in self.open:
             row = by_task.get(task)
             if task in self.signalled and (row is None or row.ended):
-                ends[task] = dict(self.signalled[task])
+                ends[task] = end_of_signalled(self.signalled[task], row)
             elif row is None:
                 reason = "Slurm does not know the job any more, and it left no result"
                 if any(cancellation(self.path, which).exists() for which in (None, task)):
@@ -205,6 +211,14 @@ class _Run:
                 {"task": task, **{key: value[key] for key in SHOWN if key in value}} for task, value in known.items()
             ],
         }
+
+
+def end_of_signalled(result: Mapping[str, Any], row: slurm.Row | None) -> dict[str, Any]:
+    """Return how a task ended that Slurm ended: to the task all but its time limit looked like a cancellation."""
+    state = ENDS.get(row.state) if row else None
+    if row and state in ("timeout", "preempted") and result["state"] == "cancelled":
+        return {**result, "state": state, "reason": f"Slurm says {row.state}"}
+    return dict(result)
 
 
 SHOWN = ("state", "node", "exit_code", "signal", "reason", "start", "end", "job")
