@@ -62,6 +62,22 @@ def test_without_a_result_slurm_is_believed(
     assert told(store, monkeypatch, line)["state"] == state
 
 
+@pytest.mark.parametrize("began", [None, "9"])
+@pytest.mark.usefixtures("fake_slurm")
+def test_only_the_job_that_does_its_work_speaks_for_a_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch, began: str | None
+) -> None:
+    submit(store)
+    if began:
+        (store.run("r1") / "started" / "0").symlink_to(began)
+    own, other = began or "1", "1" if began else "9"
+
+    lines = [f"NONE|{own}|N/A|RUNNING|None|n1|stead:r1:0"]
+    lines += [f"2026-01-01T00:00:00|{other}|N/A|COMPLETED|None|n1|stead:r1:0"]
+
+    assert told(store, monkeypatch, *lines)["state"] == "running"
+
+
 @pytest.mark.usefixtures("fake_slurm")
 def test_a_result_that_is_late_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     submit(store)

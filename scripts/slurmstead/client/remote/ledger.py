@@ -60,6 +60,13 @@ class Ledger:
         self.jobs[chunk] = job
         self._save()
 
+    def owner(self, chunk: int) -> str | None:
+        """Return the job that a chunk is: the one that began it, before that the one that sbatch named."""
+        try:
+            return os.readlink(self._started / str(chunk))
+        except OSError:
+            return self.jobs.get(chunk)
+
     def find(self, rows: list[slurm.Row], run: str) -> None:
         """Take note of jobs that became known in another way: from Slurm, or because they have begun."""
         seen = {row.chunk: row.job for row in rows if row.run == run}

@@ -141,7 +141,11 @@ class _Run:
     def merge(self, rows: list[slurm.Row]) -> None:
         """Take Slurm's word for the tasks without a result, and keep what it will soon have forgotten."""
         by_task: dict[int, slurm.Row] = {}
+        owners = [self.ledger.owner(chunk) for chunk in range(len(self.ledger.parts))]
         for shown in rows:
+            if shown.chunk < len(owners) and owners[shown.chunk] not in (None, shown.job):
+                # A second job, which does nothing, or one of an earlier run of this name whose directory was removed.
+                continue
             part = self.ledger.parts[shown.chunk] if shown.chunk < len(self.ledger.parts) else None
             if part is None:
                 by_task[0] = shown
