@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from slurmstead.client import bundle
-from slurmstead.client.remote import arrays, library, store
+from slurmstead.client.remote import arrays, library, manifest, store
 from slurmstead.client.remote.store import Store
 
 Start = Callable[..., subprocess.CompletedProcess[str]]
@@ -89,6 +89,7 @@ def test_a_job_works_in_its_own_copy_and_leaves_a_result(store: Store, start: St
     [
         ("raise SystemExit(3)", "failed", 3, None),
         ("import os; os.kill(os.getpid(), 11)", "failed", 139, "ended by SIGSEGV"),
+        ("import os; os.kill(os.getpid(), 40)", "failed", 168, "ended by signal 40"),
     ],
 )
 def test_the_end_of_a_program_is_that_of_its_job(
@@ -152,3 +153,33 @@ def test_links_and_pipes_are_left_as_they_are(store: Store, start: Start) -> Non
     assert entries["work/link"] == {"path": "work/link", "link": "nowhere"}
     assert entries["work/é\udcff"]["size"] == 1
     assert "work/pipe" not in entries
+
+
+def test_what_a_program_closed_to_itself_is_among_its_results_and_no_obstacle_to_the_next_start(
+    store: Store, start: Start
+) -> None:
+    main = """
+        import os
+        os.makedirs("closed/in"), open("closed/in/file", "w"), os.chmod("closed/in/file", 0), os.chmod("closed", 0)
+        """
+    done = [start({"main.py": main}), start({"main.py": main})]
+    place = store.run("r1")
+    modes = [(place / "work/closed" / path).stat().st_mode & 0o777 for path in ("", "in/file")]
+
+    assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
+    assert "work/closed/in/file" in [entry["path"] for entry in json.loads((place / "manifest.json").read_text())]
+    assert modes == [0o700, 0o400], "whoever is not root can read them"
+
+
+def test_what_goes_while_it_is_listed_is_no_result(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest, "walk", lambda _: iter(["gone"]))
+    (tmp_path / "work").mkdir()
+
+    assert manifest.make(tmp_path, tmp_path / "input") == []
+
+
+def test_a_task_that_cannot_be_started_leaves_a_result(store: Store, start: Start) -> None:
+    done = start({"main.py": ""}, args=["a\0b"])
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert result(store.run("r1"))["reason"] == "embedded null byte"

@@ -106,7 +106,9 @@ def test_a_job_that_was_signalled_has_ended_when_slurm_says_so(
     assert told(store, monkeypatch, line)["state"] == state
 
 
-@pytest.mark.parametrize(("said", "state"), [("PREEMPTED", "preempted"), ("TIMEOUT", "timeout"), ("FAILED", "cancelled")])
+@pytest.mark.parametrize(
+    ("said", "state"), [("PREEMPTED", "preempted"), ("TIMEOUT", "timeout"), ("FAILED", "cancelled")]
+)
 @pytest.mark.usefixtures("fake_slurm")
 def test_slurm_knows_better_why_it_ended_a_job(
     store: Store, monkeypatch: pytest.MonkeyPatch, said: str, state: str

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -45,20 +44,25 @@ class Task:
             return 0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._note_signal)
-        # A requeued job finds what its first start left.
-        for name in ("work", "stdout", "stderr", "environment.log", "result.json", "manifest.json"):
-            path = self.place / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        self.done.unlink(missing_ok=True)
         self.place.mkdir(parents=True, exist_ok=True)
         try:
+            self._clear()
             self._copy_input()
             ended = self._start()
-        except (OSError, Refusal, venv.BuildError) as error:
+        except Exception as error:
+            # Any: without a result nobody would learn why, or that it ended.
+            text = str(error) or repr(error)
             with contextlib.suppress(OSError), open(self.place / "stderr", "a", errors="surrogateescape") as file:
-                file.write(f"stead: {error}\n")
-            ended = {"state": "failed", "exit_code": 1, "reason": str(error).splitlines()[0]}
+                file.write(f"stead: {text}\n")
+            ended = {"state": "failed", "exit_code": 1, "reason": text.splitlines()[0]}
         return self._finish(ended)
+
+    def _clear(self) -> None:
+        """Remove what the first start of a requeued job left."""
+        self.done.unlink(missing_ok=True)
+        for name in ("work", "stdout", "stderr", "environment.log", "result.json", "manifest.json"):
+            path = self.place / name
+            manifest.remove(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _claim(self) -> bool:
         """Make this run the job's; False if it is another's: a second job never runs the same tasks."""
@@ -146,7 +150,7 @@ class Task:
         if code >= 0:
             ended: dict[str, Any] = {"state": "completed" if code == 0 else "failed", "exit_code": code}
         else:
-            name = signal.Signals(-code).name
+            name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
             ended = {"state": "failed", "exit_code": 128 - code, "signal": -code, "reason": f"ended by {name}"}
         if self.meter.out_of_memory() and code:
             ended.update(state="out of memory", reason=f"needed more memory than it asked for: {self._memory()}")

@@ -1,8 +1,11 @@
 """The manifest of a task: what it left, with sizes and checksums, so that a copy of it can be verified."""
 
+import collections
+import contextlib
 import hashlib
 import os
 import pathlib
+import shutil
 import stat
 from collections.abc import Iterator
 from typing import Any
@@ -25,23 +28,46 @@ def walk(directory: str) -> Iterator[str]:
     waiting = [""]
     while waiting:
         below = waiting.pop()
-        with os.scandir(os.path.join(directory, below)) as entries:
-            for entry in entries:
-                path = os.path.join(below, entry.name)
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(path)
-                else:
-                    yield path
+        for entry in _entries(os.path.join(directory, below)):
+            path = os.path.join(below, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            else:
+                yield path
+
+
+def _entries(directory: str) -> "list[os.DirEntry[str]]":
+    """Return what is in a directory; nothing if it is gone: what a program started can outlive it."""
+    with contextlib.suppress(FileNotFoundError):
+        _allow(directory, os.lstat(directory).st_mode, stat.S_IRWXU)
+        with os.scandir(directory) as entries:
+            return list(entries)
+    return []
+
+
+def _allow(path: str, mode: int, wanted: int) -> None:
+    """Let the owner of what a program left copy and remove it, whatever its mode is."""
+    if mode & wanted != wanted:
+        os.chmod(path, stat.S_IMODE(mode) | wanted)
+
+
+def remove(directory: pathlib.Path) -> None:
+    """Remove a directory in which a program worked."""
+    # To the end, because that makes what is in it removable.
+    collections.deque(walk(str(directory)), maxlen=0)
+    shutil.rmtree(directory)
 
 
 def entry(place: pathlib.Path, path: str) -> dict[str, Any] | None:
-    """Return a file's entry, or None for what cannot be copied: a socket, a pipe, a device."""
+    """Return a file's entry, or None for what is gone or cannot be copied: a socket, a pipe, a device."""
     full = os.path.join(place, path)
-    seen = os.lstat(full)
-    if stat.S_ISLNK(seen.st_mode):
-        return {"path": path, "link": os.readlink(full)}
-    if stat.S_ISREG(seen.st_mode):
-        return {"path": path, "size": seen.st_size, "sha256": checksum(full)}
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        seen = os.lstat(full)
+        if stat.S_ISLNK(seen.st_mode):
+            return {"path": path, "link": os.readlink(full)}
+        if stat.S_ISREG(seen.st_mode):
+            _allow(full, seen.st_mode, stat.S_IRUSR)
+            return {"path": path, "size": seen.st_size, "sha256": checksum(full)}
     return None
 
 
