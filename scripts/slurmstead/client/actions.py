@@ -150,7 +150,7 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
             known = _look(connection, 0)
             jobs = [state.id for state in known if not results.is_complete(to / state.id) and _left_something(state)]
             if not jobs:
-                out.print(f"all that {count(len(known), 'run')} left is in {to}")
+                out.print(Text(f"all that {count(len(known), 'run')} left is in {to}"), soft_wrap=True)
         failures: list[SteadError] = []
         for job in jobs:
             try:

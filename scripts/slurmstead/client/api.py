@@ -225,9 +225,11 @@ class Patience:
 
 
 def _pause(deadline: float | None, seconds: float) -> bool:
-    """Wait a little; False if the deadline is over."""
-    if deadline is not None and time.monotonic() + seconds > deadline:
-        return False
+    """Wait a little, at most until the deadline; False if it is over."""
+    if deadline is not None:
+        seconds = min(seconds, deadline - time.monotonic())
+        if seconds <= 0:
+            return False
     time.sleep(seconds)
     return True
 

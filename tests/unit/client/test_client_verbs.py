@@ -150,6 +150,16 @@ def test_a_run_that_the_head_node_does_not_know_is_not_waited_for(monkeypatch: p
         next(api.states(Head("h"), "r", None, api.Silent()))
 
 
+def test_a_run_is_looked_at_once_more_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(api, "Connection", lambda *_: Way(*[state("running")] * 9))
+    seen = [now[0] - 100 for _ in api.states(Head("h"), "r", 3, api.Silent())]
+
+    assert seen == [0, 2, 3]
+
+
 def test_a_log_without_a_word_is_followed_while_its_head_node_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent(Way):
         @contextlib.contextmanager
