@@ -16,6 +16,9 @@ CANDIDATES = ("pylock.toml", "uv.lock", "requirements.txt", "pyproject.toml")
 """The first that is there counts: what is locked says more than what is wished for."""
 
 INCLUDE = re.compile(r"^(-r|--requirement|-c|--constraint)(\s*=\s*|\s+|(?<=^-[rc]))(?P<path>\S+)\s*(#.*)?$")
+CONTINUED = re.compile(r"^(?:(?!.*(?:^|\s)#).*\\\n)+.*", re.MULTILINE)
+"""Lines that are one by a \\ at the end; one with a comment is never continued (pip, "Requirements File Format")."""
+COMMENT = re.compile(r"(^|\s+)#.*$")
 LOCAL = re.compile(r"^(-e\b|--editable\b|\.|/|file:)|@\s*(file:|\.|/)")
 
 
@@ -63,26 +66,33 @@ def _lines(path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
     if not path.is_file():
         raise UsageError(f"{above[-1] if above else path} includes {path.name}, which is not there")
     lines = []
-    # A \ at the end joins lines (pip's documentation, "Requirements File Format").
-    for line in re.sub(r"\\\n\s*", "", _text(path)).splitlines():
+    for line in CONTINUED.sub(_joined, _text(path)).splitlines():
         include = INCLUDE.match(line.strip())
         if include and not re.match(r"\w+://", include["path"]) and line.strip().startswith(("-r", "--requirement")):
             lines += _lines((path.parent / include["path"]).resolve(), (*above, path))
         elif include:
             raise UsageError(f"{path}: {line.strip()!r} cannot be used on nodes", "Make a lock: uv pip compile.")
-        elif LOCAL.search(line.strip()):
-            raise UsageError(
-                f"{path}: {line.strip()!r} is a package of this computer",
-                "Code in the folder is found without it; of other code make a wheel, and say `wheels`.",
-            )
         else:
-            lines.append(line.rstrip())
+            lines.append(_not_local(line.rstrip(), str(path)))
     return lines
+
+
+def _joined(lines: re.Match[str]) -> str:
+    return re.sub(r"[ \t]*\\\n[ \t]*", " ", lines[0])
+
+
+def _not_local(line: str, where: str) -> str:
+    if LOCAL.search(COMMENT.sub("", line).strip()):
+        raise UsageError(
+            f"{where}: {line.strip()!r} is a package of this computer",
+            "Code in the folder is found without it; of other code make a wheel, and say `wheels`.",
+        )
+    return line
 
 
 def _text(path: pathlib.Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not UTF-8: {error}", "Save it as UTF-8.") from None
 
@@ -107,9 +117,12 @@ def _export(path: pathlib.Path) -> str:
 def from_project(data: dict[str, Any], name: str) -> str:
     """Return the dependencies of a pyproject.toml; the project itself runs from its folder.
 
-    :raises UsageError: they stand elsewhere
+    :raises UsageError: they stand elsewhere, or are something else
     """
     project = data.get("project", {})
+    listed = project.get("dependencies", []) if isinstance(project, dict) else project
+    if not isinstance(listed, list) or not all(isinstance(line, str) for line in listed):
+        raise UsageError(f"{name}: expected the project's dependencies to be a list of strings, seen {listed!r}")
     if "dependencies" not in project and data.get("tool", {}).get("poetry", {}).get("dependencies", {}).keys() - {
         "python"
     }:
@@ -119,7 +132,7 @@ def from_project(data: dict[str, Any], name: str) -> str:
         )
     if "dependencies" in project.get("dynamic", []):
         raise UsageError(f"{name} leaves its dependencies to a build system", "Write them into requirements.txt.")
-    return "".join(f"{line}\n" for line in project.get("dependencies", []))
+    return "".join(f"{_not_local(line, name)}\n" for line in listed)
 
 
 def from_lock(data: dict[str, Any], name: str) -> str:

@@ -53,6 +53,26 @@ def test_included_files_stand_in_their_place(tmp_path: pathlib.Path) -> None:
     assert environment.read(tmp_path, "requirements.txt") == "a\nb==1 --hash=sha256:aa\nc\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("# of ours @ ./here\na  # and @ /there\n", "# of ours @ ./here\na  # and @ /there\n"),
+        ("# a comment \\\na\n", "# a comment \\\na\n"),
+        ("a==1\\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n", "a==1 --hash=sha256:aa --hash=sha256:bb\n"),
+        (
+            "a @ https://x/a.whl#sha256=ff \\\n  ; python_version > '3'\n",
+            "a @ https://x/a.whl#sha256=ff ; python_version > '3'\n",
+        ),
+        ("\ufeff-r more.txt\n", "b\n"),
+    ],
+    ids=["comments", "a comment ends with its line", "hashes", "a fragment is no comment", "saved by Windows"],
+)
+def test_requirements_mean_what_they_mean_to_pip(tmp_path: pathlib.Path, text: str, read: str) -> None:
+    write(tmp_path, requirements_txt=text, more_txt="b\n")
+
+    assert environment.read(tmp_path, "requirements.txt") == read
+
+
 @pytest.mark.parametrize("line", ["-e .", "./local", "file:x.whl", "a @ file:///x", "--editable=.", "-c limits.txt"])
 def test_what_only_this_computer_has_is_refused(tmp_path: pathlib.Path, line: str) -> None:
     with pytest.raises(UsageError):
@@ -64,6 +84,9 @@ def test_what_only_this_computer_has_is_refused(tmp_path: pathlib.Path, line: st
     [
         ("requirements.txt", b"a  # M\xfcller\n", "is not UTF-8"),
         ("pyproject.toml", b'[tool.poetry.dependencies]\npython = "^3.11"\na = "1"\n', "where only Poetry reads them"),
+        ("pyproject.toml", b'[project]\ndependencies = "rich"\n', "to be a list of strings, seen 'rich'"),
+        ("pyproject.toml", b'project = "rich"\n', "to be a list of strings, seen 'rich'"),
+        ("pyproject.toml", b'[project]\ndependencies = ["a @ file:///a"]\n', "is a package of this computer"),
     ],
 )
 def test_requirements_that_cannot_be_read_are_refused(
