@@ -1,5 +1,6 @@
 """A run becomes a job once, wherever its submission is cut off."""
 
+import itertools
 import pathlib
 import time
 from typing import Any
@@ -87,6 +88,21 @@ def test_a_call_that_never_reached_slurm_is_made_again(
         submit(store)
 
     assert submit(store) == ["1"]
+
+
+def test_a_clock_that_went_back_is_not_waited_for(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submission, "FLIGHT_SECONDS", 0)
+    fake_slurm.fails = ["down"]
+    with pytest.raises(NoAnswer):
+        submit(store)
+    now = time.time()
+    clock = itertools.count(now - 3600)
+    monkeypatch.setattr(time, "time", lambda: next(clock))
+
+    assert submit(store) == ["1"]
+    assert next(clock) < now - 3500
 
 
 def test_a_call_that_took_long_can_still_arrive_after_its_end(

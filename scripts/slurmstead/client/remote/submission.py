@@ -168,10 +168,12 @@ def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Map
 
 def _find_lost(run: pathlib.Path, ledger: Ledger) -> None:
     """Look for jobs of calls of sbatch whose answer nobody got, as long as they can still arrive."""
-    deadline = max(ledger.tried.values()) + FLIGHT_SECONDS
+    # Not longer than from now: a board without a battery can have slept into the past.
+    left = min(max(ledger.tried.values()) - time.time(), 0) + FLIGHT_SECONDS
+    deadline = time.monotonic() + left
     while True:
         ledger.find(commands.queue(), run.name)
-        if all(chunk in ledger.jobs for chunk in ledger.tried) or time.time() > deadline:
+        if all(chunk in ledger.jobs for chunk in ledger.tried) or time.monotonic() > deadline:
             return
         time.sleep(1)
 
