@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slurmstead.client import bundle
-from slurmstead.client.remote import commands, states, submission
+from slurmstead.client.remote import arrays, commands, states, submission
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
@@ -103,6 +103,20 @@ def test_a_clock_that_went_back_is_not_waited_for(
 
     assert submit(store) == ["1"]
     assert next(clock) < now - 3500
+
+
+def test_a_ledger_of_long_lists_can_always_be_written_over(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = store.run("r1")
+    (run / "started").mkdir(parents=True)
+    ledger = Ledger(run)
+    ledger.open(arrays.chunks(tuple(range(0, 20000, 2)), 20000))
+    size = (run / "ledger.json").stat().st_size
+    for now in (1000.123456, 1000.5):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        ledger.trying(0)
+
+    assert Ledger(run).tried == {0: 1000.5}
+    assert (run / "ledger.json").stat().st_size == size, "a full disk has no more"
 
 
 def test_a_call_that_took_long_can_still_arrive_after_its_end(

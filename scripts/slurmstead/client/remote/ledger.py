@@ -91,7 +91,8 @@ class Ledger:
 
     def _text(self) -> bytes:
         value: dict[str, Any] = {"parts": self.parts, "jobs": self.jobs, "tried": self.tried}
-        return json.dumps(value).encode().ljust(BYTES + BYTES_PER_CHUNK * len(self.parts))
+        # As long each time, however long the lists of indices are: a shorter text would leave the end of a longer one.
+        return json.dumps(value).encode().ljust(BYTES + BYTES_PER_CHUNK * len(self.parts) + len(json.dumps(self.parts)))
 
     def _save(self) -> None:
         descriptor = os.open(self._path, os.O_WRONLY)
