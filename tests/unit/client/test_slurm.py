@@ -2,8 +2,9 @@
 
 import pytest
 
-from slurmstead.client.remote import slurm
+from slurmstead.client.remote import commands, slurm
 from slurmstead.client.remote.arrays import Chunk
+from slurmstead.client.remote.errors import NoAnswer
 from slurmstead.client.remote.slurm import Row
 
 BOOKWORM = """\
@@ -114,6 +115,24 @@ def test_the_job_that_has_the_number_of_its_array_is_told_from_its_other_tasks()
 )
 def test_a_refusal_is_told_from_a_silence(said: str, silent: bool) -> None:
     assert bool(slurm.SILENT.search(said)) == silent
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ("", "within 0 s$", "Is slurmctld running"),
+        (
+            "sbatch: error: Slurm temporarily unable to accept job",
+            "within 0 s: Slurm temporarily unable to accept job",
+            "MaxJobCount",
+        ),
+    ],
+)
+def test_what_a_command_that_tries_for_ever_complains_of_is_said(words: str, said: str, hint: str) -> None:
+    with pytest.raises(NoAnswer, match=said) as caught:
+        commands.run(["sh", "-c", f"echo '{words}' >&2; sleep 9"], seconds=0.3)
+
+    assert hint in caught.value.hint
 
 
 def test_settings_become_options_of_sbatch() -> None:

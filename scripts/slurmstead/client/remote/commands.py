@@ -13,6 +13,7 @@ SUBMIT_SECONDS = 60
 """A busy controller answers sbatch late."""
 
 HINT = "Is slurmctld running on the head node? The same command carries on when it is back."
+FULL_HINT = "Has it all the jobs that it takes (MaxJobCount)? The same command carries on when there is room."
 
 
 def environment() -> dict[str, str]:
@@ -62,8 +63,13 @@ def _call(command: list[str], stdin: str, seconds: float, directory: str) -> sub
         raise WrongRequest(
             f"{os.uname().nodename} has no {command[0]}", "Is it the head node? Its package is slurm-client."
         ) from None
-    except subprocess.TimeoutExpired:
-        raise NoAnswer(f"slurmctld did not answer {command[0]} within {seconds:.0f} s", HINT) from None
+    except subprocess.TimeoutExpired as late:
+        # Bytes, whatever the encoding is.
+        said = slurm.words((late.stderr or b"").decode(errors="replace"))
+        raise NoAnswer(
+            f"slurmctld did not answer {command[0]} within {seconds:.0f} s" + (f": {said}" if said else ""),
+            FULL_HINT if "temporarily unable" in said else HINT,
+        ) from None
 
 
 def ping() -> None:
