@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slurmstead.client import bundle
-from slurmstead.client.remote import arrays, commands, states, submission
+from slurmstead.client.remote import arrays, commands, main, states, submission
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
@@ -26,6 +26,14 @@ def submit(store: Store, **changes: Any) -> list[str]:
         return list(begun["jobs"])
     pathlib.Path(begun["input"], "main.py").write_text("print(1)")
     return list(submission.submit(store, {**request, "files": [["main.py", 8]]}, bundle.program())["jobs"])
+
+
+def cut_before_slurm(store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Submit r1 to a slurmctld that is down."""
+    monkeypatch.setattr(submission, "FLIGHT_SECONDS", 0)
+    fake_slurm.fails = ["down"]
+    with pytest.raises(NoAnswer):
+        submit(store)
 
 
 def test_a_run_becomes_a_job(store: Store, fake_slurm: FakeSlurm) -> None:
@@ -213,6 +221,49 @@ def test_nothing_follows_a_run_that_failed(store: Store, fake_slurm: FakeSlurm) 
     with pytest.raises(WrongRequest, match="r1 is failed"):
         submit(store, id="r2", after=["r1"])
     assert len(fake_slurm.jobs) == 1
+
+
+def test_what_is_to_follow_waits_for_the_task_that_is_named(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store, tasks="0-3")
+    submit(store, id="r2", after=["1_2"])
+    with pytest.raises(WrongRequest, match="r1 has no task 1_9"):
+        submit(store, id="r3", after=["1_9"])
+
+    assert "--dependency=afterok:1_2" in fake_slurm.jobs[1]
+    assert len(fake_slurm.jobs) == 2
+
+
+def test_nothing_follows_a_run_that_is_no_job_yet(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_before_slurm(store, fake_slurm, monkeypatch)
+    with pytest.raises(WrongRequest, match="r1 was not submitted as a whole"):
+        submit(store, id="r2", after=["r1"])
+
+    assert fake_slurm.jobs == []
+
+
+def test_what_is_no_job_yet_cannot_be_cancelled(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_before_slurm(store, fake_slurm, monkeypatch)
+    with pytest.raises(WrongRequest, match="Slurm has no job of what is to end"):
+        main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")
+
+    assert fake_slurm.cancelled == []
+
+
+def test_what_was_cancelled_in_the_middle_of_its_submission_is_not_completed(
+    store: Store, fake_slurm: FakeSlurm
+) -> None:
+    fake_slurm.max_array_size = 10
+    fake_slurm.fails = ["answer lost"]
+    with pytest.raises(NoAnswer):
+        submit(store, tasks="0-24")
+    main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")
+
+    assert submit(store, tasks="0-24") == ["1"]
+    assert fake_slurm.cancelled == ["1"]
 
 
 @pytest.mark.parametrize("name", ["r1", "1", "1_3"])

@@ -34,12 +34,15 @@ class Ledger:
         """Whether every chunk is a job of Slurm."""
         return bool(self.parts) and len(self.jobs) == len(self.parts)
 
-    def slurm_name(self, task: int) -> str:
-        """Return what Slurm calls a task of an array."""
-        for chunk, part in enumerate(self.parts):
-            if part and task - part.offset in arrays.parse(part.indices)[0]:
-                return f"{self.jobs[chunk]}_{task - part.offset}"
-        raise ValueError(f"no task {task}")
+    def slurm_names(self, task: int | None) -> list[str]:
+        """Return what Slurm calls a task of an array, or all of the run; nothing of what is no job yet."""
+        if task is None:
+            return list(self.jobs.values())
+        return [
+            f"{self.jobs[chunk]}_{task - part.offset}"
+            for chunk, part in enumerate(self.parts)
+            if part and chunk in self.jobs and task - part.offset in arrays.parse(part.indices)[0]
+        ]
 
     def open(self, parts: list[Chunk | None]) -> None:
         """Say which chunks there are; what is known of them stays."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from slurmstead.client.remote import commands, logs, manifest, states, store, submission
-from slurmstead.client.remote.errors import Refusal
+from slurmstead.client.remote.errors import Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
@@ -40,10 +40,20 @@ def _cancel(place: Store, request: Request) -> dict[str, Any]:
 
 def _end(place: Store, run: str, task: int | None) -> None:
     ledger = Ledger(place.run(run))
+    if not ledger.complete:
+        with place.lock():
+            ledger = Ledger(place.run(run))
+            ledger.find(commands.queue(), run)
+    jobs = ledger.slurm_names(task)
+    if not jobs:
+        raise WrongRequest(
+            f"{run} was not submitted as a whole, and Slurm has no job of what is to end",
+            "Call again what submits it, then cancel it.",
+        )
     # On a full disk, too: the mark only says why what never began, and is unknown to Slurm at once, left no result.
     with contextlib.suppress(OSError):
         store.write(states.cancellation(place.run(run), task), b"")
-    commands.run(["scancel", *(ledger.jobs.values() if task is None else [ledger.slurm_name(task)])])
+    commands.run(["scancel", *jobs])
 
 
 def _results(place: Store, request: Request) -> dict[str, Any]:

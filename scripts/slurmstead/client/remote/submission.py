@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from slurmstead.client.remote import arrays, commands, library, manifest, slurm, store, sweep
+from slurmstead.client.remote import arrays, commands, library, manifest, slurm, states, store, sweep
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
@@ -42,7 +42,8 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
             ledger.find(commands.queue(), run.name)
         if ledger.jobs:
             # Some of its jobs exist: the input must not change any more.
-            _complete(place, run, ledger, store.read_json(run / "request.json"))
+            if not states.cancellation(run, None).exists():
+                _complete(place, run, ledger, store.read_json(run / "request.json"))
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
         run.mkdir(mode=0o700, exist_ok=True)
         (run / "input").mkdir(exist_ok=True)
@@ -187,20 +188,22 @@ def _withdraw(run: pathlib.Path, ledger: Ledger) -> None:
 
 
 def _dependencies(place: Store, after: list[str]) -> list[str]:
-    """Return the jobs of Slurm that must end well first; those of runs that already did are left out.
+    """Return what Slurm calls the jobs and tasks that must end well first; those that already did are left out.
 
     Slurm 22.05 starts a job at once that is to follow one that it does not know: that must not reach it.
     """
-    from slurmstead.client.remote import states
-
     jobs: list[str] = []
     for name in after:
-        run = states.find(place, name)
-        state = states.look(place, [run])[0]
-        if state["state"] not in ("pending", "running", "completed"):
-            raise WrongRequest(f"{name} is {state['state']}, so nothing can follow its success", "Run it again first.")
-        if state["state"] != "completed":
-            jobs += state["jobs"]
+        run, task = states.find_task(place, name)
+        seen = states.look(place, [run])[0]
+        state = seen["state"] if task is None else next(one["state"] for one in seen["tasks"] if one["task"] == task)
+        if state not in ("pending", "running", "completed"):
+            raise WrongRequest(f"{name} is {state}, so nothing can follow its success", "Run it again first.")
+        if state != "completed":
+            ledger = Ledger(place.run(run))
+            if not ledger.complete:
+                raise WrongRequest(f"{name} was not submitted as a whole", "Call again what submits it first.")
+            jobs += ledger.slurm_names(task)
     return jobs
 
 
