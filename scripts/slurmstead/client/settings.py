@@ -3,7 +3,7 @@
 import dataclasses
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from slurmstead.client import head, names
@@ -65,12 +65,26 @@ class Settings:
             raise UsageError(
                 "index holds a password, which others could read in the run", "Put it into ~/.netrc on the cluster."
             )
+        for name in self.env:
+            if not name or "=" in name:
+                raise UsageError(f"env: {name!r} cannot be the name of a variable")
+        refuse_nul([*self.args, *self.env, *self.env.values(), self.name or "", self.entry or ""])
         if self.array is not None:
             try:
                 arrays.parse(self.array)
             except WrongRequest as error:
                 raise UsageError(str(error), error.hint) from None
         return self
+
+
+def refuse_nul(texts: Iterable[str]) -> None:
+    """Refuse what ends a text for the kernel.
+
+    :raises UsageError: one holds the character NUL
+    """
+    for text in texts:
+        if "\0" in text:
+            raise UsageError(f"{text!r} holds a NUL, which no program can be given")
 
 
 EXAMPLES = {

@@ -15,10 +15,10 @@ from slurmstead.client.files import Folder
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job
 from slurmstead.client.remote import arrays
-from slurmstead.client.settings import Settings
+from slurmstead.client.settings import Settings, refuse_nul
 from slurmstead.errors import Interrupted, SteadError, UnreachableError, UsageError
 
-Word = str | int | float | os.PathLike[str]
+Word = str | bytes | int | float | os.PathLike[str]
 """What can be an argument of a program."""
 
 
@@ -227,12 +227,16 @@ def _copy(connection: Connection, folder: Folder, begun: dict[str, Any], observe
 def words(given: Word | Iterable[Word]) -> tuple[str, ...]:
     """Return arguments of a program: a text or number is one, of a list each is.
 
-    >>> words("a b"), words(7), words(["-n", 7])
-    (('a b',), ('7',), ('-n', '7'))
+    >>> words("a b"), words(b"a"), words(7), words(["-n", 7])
+    (('a b',), ('a',), ('7',), ('-n', '7'))
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        return (str(given),)
-    return tuple(str(word) for word in given)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        return (_text(given),)
+    return tuple(map(_text, given))
+
+
+def _text(word: Word) -> str:
+    return os.fsdecode(word) if isinstance(word, bytes) else str(word)
 
 
 def order_of(
@@ -248,6 +252,7 @@ def order_of(
     listed = None
     if items is not None:
         listed = tuple(map(words, items))
+        refuse_nul(word for item in listed for word in item)
         if not listed:
             raise UsageError("there is nothing to map over: the list is empty")
         if settings.array:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from slurmstead.client import api, head, settings
+from slurmstead.client import api, head, settings, submitting
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job
 from slurmstead.client.settings import Settings
@@ -79,6 +79,11 @@ def test_what_python_says_is_what_the_file_says(tmp_path: pathlib.Path) -> None:
         {"nice": -1},
         {"array": "9-0"},
         {"python": "python3"},
+        {"args": ["a\0b"]},
+        {"name": "\0"},
+        {"env": {"A": "\0"}},
+        {"env": {"A=B": "1"}},
+        {"env": {"": "1"}},
         {"index": "https://me:secret@packages.example/simple"},
     ],
     ids=str,
@@ -86,6 +91,11 @@ def test_what_python_says_is_what_the_file_says(tmp_path: pathlib.Path) -> None:
 def test_what_cannot_be_meant_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         settings.merge(Settings(), given)
+
+
+def test_items_that_no_program_can_be_given_are_refused(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="holds a NUL"):
+        submitting.order_of(tmp_path, Settings(), ["a", "b\0"])
 
 
 def test_an_unknown_option_of_python_is_refused() -> None:
