@@ -21,6 +21,8 @@ from slurmstead.client.records import Job, State
 from slurmstead.errors import CheckFailed, MachineError, SteadError, TaskError, UnreachableError, UsageError
 from slurmstead.progress import count
 
+PIPE_COLUMNS = 1000
+
 
 def choose(given: Mapping[str, str | None], project: pathlib.Path | None = None) -> Head:
     """Return the head node that is meant; the stead.toml of a project, or of where somebody is, may say it."""
@@ -106,6 +108,9 @@ def _look(connection: Connection, latest: int) -> list[State]:
 
 
 def _print_states(out: Console, states: list[State]) -> None:
+    if not out.is_terminal:
+        # Who reads a pipe needs names as a whole, and sees no 80 columns.
+        out.width = PIPE_COLUMNS
     if states:
         out.print(display.table(states, time.time()))
     else:

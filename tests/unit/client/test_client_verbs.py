@@ -220,6 +220,16 @@ def test_who_reads_only_the_first_line_of_a_submission_has_it_all(monkeypatch: p
     assert [text.splitlines()[0] for text in writes] == ["job 7  r1"]
 
 
+def test_a_pipe_is_told_the_names_of_runs_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "20261121-122046-a-very-long-name-indeed-e7ce6d"
+    run = dataclasses.replace(state("running"), id=name, jobs=tuple(map(str, range(1000, 1020))))
+    monkeypatch.setattr(actions, "Connection", lambda *_: Way(run))
+    out = io.StringIO()
+    actions.jobs(Console(file=out), Console(file=io.StringIO()), Head("h"), 20, follow=False)
+
+    assert out.getvalue().splitlines()[1].split()[:2] == [",".join(run.jobs), name]
+
+
 def test_a_terminal_shows_how_far_a_copy_is() -> None:
     out = io.StringIO()
     with display.Bars(Console(file=out, force_terminal=True, width=100)) as bars:
