@@ -110,12 +110,17 @@ class Client:
         raise TimeoutError(f"{name_of(run)} has not ended within {timeout} s")
 
     def events(self, run: Run, timeout: float | None = None) -> Iterator[Event]:
-        """Yield each change of a task's state, first those that it has now, until the run has ended."""
+        """Yield each change of a task's state, first those that it has now, until the run has ended.
+
+        :param timeout: seconds
+        :raises TimeoutError: it has not ended by then
+        """
         known: dict[int, str] = {}
         for state in self._states(name_of(run), timeout):
             yield from changes(known, state)
             if state.ended:
                 return
+        raise TimeoutError(f"{name_of(run)} has not ended within {timeout} s")
 
     def results(self, run: Run, to: str | os.PathLike[str] = RESULTS, timeout: float | None = None) -> list[Result]:
         """Wait for a run, fetch what it left, and return it by task, in their order.

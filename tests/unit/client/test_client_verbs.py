@@ -160,6 +160,15 @@ def test_a_run_is_looked_at_once_more_when_its_time_is_over(monkeypatch: pytest.
     assert seen == [0, 2, 3]
 
 
+def test_events_of_a_run_that_goes_on_do_not_end_as_if_it_had_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "Connection", lambda *_: Way(state("running")))
+    events = api.Client("h").events("r", timeout=0)
+
+    assert next(events).state == "running"
+    with pytest.raises(TimeoutError, match="r has not ended within 0 s"):
+        next(events)
+
+
 def test_a_log_without_a_word_is_followed_while_its_head_node_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent(Way):
         @contextlib.contextmanager
