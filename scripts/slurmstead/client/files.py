@@ -128,6 +128,9 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
     try:
         rules = rules.below(directory, below)
         entries = list(os.scandir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        # It went, as in collect.
+        return
     except PermissionError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}", "Leave it out: .steadignore") from None
     empty = True

@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -112,6 +114,23 @@ def test_a_directory_without_files_is_submitted(tmp_path: pathlib.Path) -> None:
         (folder / name).mkdir(parents=True)
 
     assert submitted(folder) == [".gitignore", "a/b/", "empty/", "main.py", "out/"]
+
+
+def test_a_directory_that_goes_while_the_folder_is_read_is_not_submitted(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "project", {"main.py": "", "temporary/x": ""})
+    scandir = os.scandir
+
+    def removing(directory: pathlib.Path) -> Any:
+        if directory.name == "temporary":
+            monkeypatch.undo()
+            shutil.rmtree(directory)
+        return scandir(directory)
+
+    monkeypatch.setattr(os, "scandir", removing)
+
+    assert submitted(folder) == ["main.py"]
 
 
 def test_what_is_no_folder_is_refused(tmp_path: pathlib.Path) -> None:
