@@ -2,6 +2,7 @@
 
 import errno
 import io
+import socket
 import time
 from typing import Any
 
@@ -229,13 +230,28 @@ def test_what_a_task_prints_after_it_was_started_again_is_followed_from_its_begi
     path.parent.mkdir(parents=True)
     path.write_text("a first start\n")
     changes = [lambda: path.unlink(), lambda: path.write_text("another\n"), lambda: path.write_text("third\n")]
-    monkeypatch.setattr(time, "sleep", lambda _: changes.pop(0)())
+    monkeypatch.setattr(logs, "_rest", lambda _: changes.pop(0)())
     monkeypatch.setattr(logs, "_ended", lambda *_: not changes)
     monkeypatch.setattr(logs, "ASK_SECONDS", 0)
     out = io.BytesIO()
     logs.copy(chunks, {"job": "r1", "task": 3, "follow": True}, out)
 
     assert out.getvalue() == b"a first start\nanother\nthird\n"
+
+
+def test_nobody_follows_a_silent_task_for_a_client_that_has_gone(
+    chunks: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sshd, ours = socket.socketpair()
+    # sshd does this when it has handed on the request.
+    sshd.shutdown(socket.SHUT_WR)
+    looks = iter([lambda: None, sshd.close])
+    monkeypatch.setattr(logs, "_ended", lambda *_: bool(next(looks)()))
+    monkeypatch.setattr(logs, "ASK_SECONDS", 0)
+    with ours, ours.makefile("wb") as out, pytest.raises(BrokenPipeError):
+        logs.copy(chunks, {"job": "r1", "task": 3, "follow": True}, out)
+
+    assert not list(looks)
 
 
 def test_the_tail_of_a_long_output_is_its_end(chunks: Store) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import select
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
@@ -42,7 +43,18 @@ def copy(place: Store, request: Mapping[str, Any], out: BinaryIO) -> None:
         position = _copy_from(path, position, out)
         if over:
             return
-        time.sleep(LOOK_SECONDS)
+        _rest(out)
+
+
+def _rest(out: BinaryIO) -> None:
+    """Wait for the next look.
+
+    :raises BrokenPipeError: nobody is there to read it: what a silent task prints would say so only when it does
+    """
+    watch = select.poll()
+    watch.register(out, 0)
+    if watch.poll(LOOK_SECONDS * 1000):
+        raise BrokenPipeError
 
 
 def _copy_from(path: pathlib.Path, position: int, out: BinaryIO) -> int:
