@@ -20,7 +20,7 @@ POLL_SECONDS = 2.0
 RETURN_SECONDS = 300
 """After the head node was away, within which its share may still be missing."""
 
-Run = Job | State | str
+Run = Job | State | str | int
 """A run, by what was returned for it, its id or the beginning of one, or the number of its job."""
 
 
@@ -171,7 +171,7 @@ def asked(
 
 def name_of(run: Run) -> str:
     """Return a run as the head node is asked for it."""
-    return run if isinstance(run, str) else run.id
+    return run.id if isinstance(run, Job | State) else str(run)
 
 
 def look(connection: Connection, run: str) -> State:

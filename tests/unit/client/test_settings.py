@@ -63,6 +63,7 @@ def test_what_python_says_is_what_the_file_says(tmp_path: pathlib.Path) -> None:
 
     assert found == Settings(args=("5",), mem="500", time="90", nodes="2", env={"N": "1"}, after=("r1", "8"))
     assert api.asked(tmp_path, "a b", {"after": job}) == Settings(args=("a b",), after=("r1",))
+    assert api.asked(tmp_path, 7, {"after": 12}) == Settings(args=("7",), after=("12",))
     assert api.asked(tmp_path, ["a", 1], {"after": "12"}) == Settings(args=("a", "1"), after=("12",))
 
 
