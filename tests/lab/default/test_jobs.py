@@ -39,7 +39,8 @@ def test_the_example_job_runs_and_leaves_its_output_on_the_share(lab: Any, direc
 
     lines = sorted(lab.user(f"cat {directory}/hello-{job}.out").splitlines())
     assert lines == [f"{name}: 1 CPU, scratch in /scratch/job-{job}" for name in lab.workers]
-    assert lab.user("squeue --noheader --me") == ""
+    # sbatch --wait returns before the Epilog has run, until which squeue shows the job.
+    lab.wait_until_idle(SECONDS)
 
 
 def test_a_job_gets_the_cpus_that_it_asks_for(lab: Any) -> None:

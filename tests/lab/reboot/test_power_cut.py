@@ -76,4 +76,7 @@ def test_a_script_runs_as_before(lab: Any) -> None:
 
 @pytest.mark.usefixtures("outage")
 def test_scratch_is_empty_again(lab: Any, worker: str) -> None:
+    # sbatch --wait returns before the Epilog has run.
+    lab.wait_until_idle(60)
+
     assert lab.root(worker, "find /scratch -maxdepth 1 -name 'job-*'") == ""
