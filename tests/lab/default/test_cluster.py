@@ -140,12 +140,17 @@ def test_upgrades_do_not_take_daemons_from_under_jobs(facts: Facts) -> None:
 
 
 ROTATE = """
-import json, os, pathlib, subprocess, sys, time
+import contextlib, json, os, pathlib, subprocess, sys, time
 pid, log = sys.argv[1], sys.argv[2]
+def open_files():
+    for path in pathlib.Path("/proc", pid, "fd").iterdir():
+        # The daemon closes files meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            yield os.readlink(path)
 subprocess.run(["logrotate", "--force", "/etc/logrotate.d/slurmstead"], check=True, timeout=60)
 deadline = time.monotonic() + 30
 while True:
-    files = [os.readlink(path) for path in pathlib.Path("/proc", pid, "fd").iterdir() if os.path.lexists(path)]
+    files = list(open_files())
     if log in files or time.monotonic() > deadline:
         break
     time.sleep(0.2)
