@@ -45,9 +45,10 @@ def test_groups_are_those_of_the_inventory(lab: Any, say: Say) -> None:
 
 
 def test_states_are_those_of_slurm(lab: Any, say: Say) -> None:
-    lab.user(f"sbatch --output=/dev/null --nodelist={lab.workers[0]} --wrap='sleep 60'")
+    lab.user(f"sbatch --output=/dev/null --nodelist={lab.workers[0]} --wrap='sleep 600'")
     try:
-        assert sorted(say("sleep 6; nodeset -e @state:idle").split()) == sorted(lab.workers[1:])
+        lab.user("until squeue --noheader --me --states=running | grep -q .; do sleep 1; done")
+        assert sorted(say("nodeset -e @state:idle").split()) == sorted(lab.workers[1:])
         assert say("nodeset -e @user:alice").split() == [lab.workers[0]]
     finally:
         lab.user("scancel --user=alice")
