@@ -94,11 +94,18 @@ if [ -e $unit ]; then
     rm -rf $unit ${unit%/*}/local-fs.target.wants/mnt-trial.mount ${unit%/*}/dev-trial-trial.device.d
     systemctl daemon-reload
 fi
-blkdiscard --force --zeroout "$1" || exit 1
-udevadm settle --timeout=60
-blockdev --rereadpt "$1" || { sleep 3; blockdev --rereadpt "$1"; } || exit 1
-udevadm settle --timeout=60
+blkdiscard --force --zeroout "$1"
 """
+
+REREAD = """
+udevadm settle --timeout=60
+for second in $(seq 30); do
+    blockdev --rereadpt "$1" && exec udevadm settle --timeout=60
+    sleep 1
+done
+exit 1
+"""
+"""Lets the kernel look for partitions, as soon as nobody who looks at a disk that was written has it open."""
 
 
 def guest(*command: str, stdin: str = "", check: bool = True) -> str:
@@ -145,6 +152,11 @@ def write(pieces: Mapping[int, bytes]) -> None:
     guest("udevadm", "settle", "--timeout=60")
 
 
+def reread() -> None:
+    """Let the partitions of the spare disk appear that were written, or those disappear that were erased."""
+    guest("sh", "-c", REREAD, "sh", SPARE)
+
+
 def content() -> str:
     """Return a checksum of the whole spare disk, as this computer sees it; holes count as the zeros they are."""
     guest("sync")
@@ -167,6 +179,7 @@ def content() -> str:
 def clean() -> None:
     """Make the spare disk blank, whatever a test left on it."""
     guest("sh", "-c", CLEAN, "sh", SPARE)
+    reread()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -191,8 +204,7 @@ def halves(spare: int) -> tuple[str, str]:
     first = struct.pack(entry, 0, b"", 0x83, b"", 2048, sectors // 2 - 2048)
     second = struct.pack(entry, 0, b"", 0x83, b"", sectors // 2, sectors // 2)
     write({446: first + second, 510: b"\x55\xaa"})
-    guest("blockdev", "--rereadpt", SPARE)
-    guest("udevadm", "settle", "--timeout=60")
+    reread()
     return f"{SPARE}-part1", f"{SPARE}-part2"
 
 
@@ -219,8 +231,7 @@ def test_each_kind_of_content_is_refused_by_its_name_and_left_as_it_is(spare: in
     for start, (make, _) in zip(starts, disk_images.KINDS.values(), strict=False):
         pieces |= {start + offset: data for offset, data in make(size).items()}
     write(pieces)
-    guest("blockdev", "--rereadpt", SPARE)
-    guest("udevadm", "settle", "--timeout=60")
+    reread()
     before = content()
     expected = {f"{SPARE}-part{number}": text for number, (_, text) in enumerate(disk_images.KINDS.values(), 1)}
 
