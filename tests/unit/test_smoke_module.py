@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -134,10 +135,10 @@ def state(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
 def cluster(state: pathlib.Path) -> Cluster:
     """Run the test on the cluster and return its checks by name."""
 
-    def run(workers: tuple[str, ...] = ("n1", "n2", "n3"), share: str = "share", patience: float = 10) -> Any:
+    def run(workers: tuple[str, ...] = ("n1", "n2", "n3"), share: str = "share", patience: float = 30) -> Any:
         share, scratch = str(state / share), str(state / "scratch")
         found = smoke.Findings(workers, "head", "alice", share, scratch, nonce="0badcafe")
-        with slurm_smoke.Run(found, 40) as running:
+        with slurm_smoke.Run(found, 120) as running:
             running.start_by, running.run_limit = running.begin + patience, patience
             return {check.name: check for check in running.checks()}
 
@@ -146,6 +147,13 @@ def cluster(state: pathlib.Path) -> Cluster:
 
 def red(checks: dict[str, smoke.Check]) -> dict[str, str]:
     return {name: check.seen for name, check in checks.items() if not check.ok}
+
+
+def wait_for_jobs(state: pathlib.Path) -> None:
+    """Return when the three jobs of a test have begun, of which those on a busy node wait."""
+    until = time.monotonic() + 60
+    while len(list((state / "jobs").iterdir())) < 3 and time.monotonic() < until:
+        time.sleep(0.1)
 
 
 def leftovers(state: pathlib.Path) -> list[str]:
@@ -189,9 +197,13 @@ def test_a_busy_node_is_waited_for_then_named_with_its_job(cluster: Cluster, sta
     (state / "busy").write_text("n2")
     (state / "sinfo").write_text(sinfo(["n1", "n3"]) + sinfo(["n2"], idle=0))
     (state / "others").write_text("17|work|RUNNING|n2|bob|None\n")
-    checks = cluster(patience=4)
+    checks = cluster(patience=10)
 
-    assert red(checks)["srun"] == "n[1,3]: good; n2: no free CPU or memory within 4 s: job 17 of bob on it"
+    said = re.fullmatch(
+        r"n\[1,3\]: good; n2: no free CPU or memory within (\d+) s: job 17 of bob on it", red(checks)["srun"]
+    )
+    # The time is measured: on a busy computer it is longer.
+    assert said and int(said[1]) >= 10, red(checks)["srun"]
     assert set(red(checks)) == {"srun", "memory-limit", "share", "scratch", "munge"}
     assert leftovers(state) == []
 
@@ -206,7 +218,7 @@ def test_without_slurmctld_all_is_red_at_once(
     checks = cluster()
 
     assert list(red(checks)) == list(smoke.CHECKS)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 15
 
 
 def test_a_slurmctld_that_ends_meanwhile_ends_the_test(
@@ -214,14 +226,20 @@ def test_a_slurmctld_that_ends_meanwhile_ends_the_test(
 ) -> None:
     monkeypatch.setattr(slurm_smoke, "ANSWER", 2.0)
     (state / "busy").write_text("n2")
-    timer = threading.Timer(1.5, (state / "slurmctld-hangs").touch)
-    timer.start()
-    begin = time.monotonic()
+    ended: list[float] = []
+
+    def end() -> None:
+        wait_for_jobs(state)
+        (state / "slurmctld-hangs").touch()
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=end)
+    thread.start()
     checks = cluster()
-    timer.join()
+    thread.join()
 
     assert list(red(checks)) == list(smoke.CHECKS)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - ended[0] < 20
     assert leftovers(state) == []
     assert len(list((state / "cancelled").iterdir())) == 2, "both sruns give their jobs back"
 
@@ -305,7 +323,7 @@ def start(state: pathlib.Path, uid: int = 65534, **arguments: Any) -> subprocess
 def test_a_red_check_does_not_fail_the_task(state: pathlib.Path) -> None:
     (state / "dead").write_text("n2")
     process = start(state)
-    result = json.loads(process.communicate(timeout=30)[0])
+    result = json.loads(process.communicate(timeout=90)[0])
 
     assert process.returncode == 0
     assert (result["ok"], result["changed"]) == (False, False)
@@ -317,11 +335,9 @@ def test_a_red_check_does_not_fail_the_task(state: pathlib.Path) -> None:
 def test_a_signal_leaves_no_job_and_no_file(state: pathlib.Path, number: signal.Signals) -> None:
     (state / "busy").write_text("n2")
     process = start(state)
-    until = time.monotonic() + 20
-    while len(list((state / "jobs").iterdir())) < 3 and time.monotonic() < until:
-        time.sleep(0.1)
+    wait_for_jobs(state)
     process.send_signal(number)
-    result = json.loads(process.communicate(timeout=20)[0])
+    result = json.loads(process.communicate(timeout=90)[0])
 
     assert f"ended by {number.name}" in result["msg"]
     assert leftovers(state) == []
@@ -338,7 +354,7 @@ def test_a_signal_leaves_no_job_and_no_file(state: pathlib.Path, number: signal.
 )
 def test_a_useless_argument_fails_the_task(state: pathlib.Path, arguments: dict[str, Any], message: str) -> None:
     process = start(state, **arguments)
-    result = json.loads(process.communicate(timeout=20)[0])
+    result = json.loads(process.communicate(timeout=90)[0])
 
     assert result["failed"]
     assert message in result["msg"]
