@@ -48,7 +48,7 @@ def send(lab: Any, directory: Path, place: str) -> None:
 
 def submit(cluster: Any, *arguments: object, code: int = 0) -> str:
     """Return the run of a submission that has ended."""
-    return str(cluster.run_of(cluster.stead("submit", "--wait", *arguments, code=code, seconds=900)))
+    return str(cluster.run_of(cluster.stead("submit", "--wait", *arguments, code=code, seconds=1200)))
 
 
 def output(cluster: Any, run: str, name: str = "stdout") -> str:

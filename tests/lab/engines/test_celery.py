@@ -52,7 +52,7 @@ def workers(lab: Any, home: str) -> str:
     """The job of the workers, one of which is ready on each node."""
     array = f"--array=0-{len(lab.workers) - 1}"
     job = str(lab.user(f"cd {home} && sbatch --parsable --exclusive {array} worker.sh")).strip()
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 600
     ready = f"cat {home}/worker-{job}_*.out 2>/dev/null | grep --count ' ready\\.$' || true"
     while lab.user(ready).strip() != str(len(lab.workers)):
         assert time.monotonic() < deadline, lab.user(f"squeue; tail {home}/worker-{job}_*.out")

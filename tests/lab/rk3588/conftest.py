@@ -59,7 +59,7 @@ def hold(lab: Any, board: str) -> Iterator[Any]:
         script = "taskset --cpu-list --pid $$; sleep 300"
         job = lab.user(f"sbatch --parsable --nodelist={board} --output=held-%j {options} --wrap='{script}'")
         jobs.append(job)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while not (said := lab.user(f"cat held-{job} 2>/dev/null || true")):
             assert time.monotonic() < deadline, lab.user("squeue")
             time.sleep(1)
