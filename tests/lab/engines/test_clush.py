@@ -14,11 +14,21 @@ Say = Callable[[str], str]
 
 
 @pytest.fixture(scope="module")
-def say(lab: Any) -> Iterator[Say]:
-    """Return what a command line on the head node prints, standard error included, with an agent that has the key."""
-    shown = subprocess.run(["ssh-agent", "-s"], stdout=subprocess.PIPE, text=True, check=True, timeout=10).stdout
-    agent = {**os.environ, **dict(re.findall(r"(SSH_\w+)=([^;]+);", shown))}
-    subprocess.run(["ssh-add", "-q", str(lab.directory / "key")], env=agent, check=True, timeout=10)
+def agent(lab: Any) -> Iterator[dict[str, str]]:
+    """An environment with an agent that has the key, in a process below this one, which ends also if we are ended."""
+    with subprocess.Popen(["ssh-agent", "-D", "-s"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            found = {**os.environ, **dict(re.findall(r"(SSH_AUTH_SOCK)=([^;]+);", process.stdout.readline()))}
+            subprocess.run(["ssh-add", "-q", str(lab.directory / "key")], env=found, check=True, timeout=60)
+            yield found
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def say(lab: Any, agent: dict[str, str]) -> Iterator[Say]:
+    """Return what a command line on the head node prints, standard error included, with the agent."""
 
     def run(command: str) -> str:
         ssh = ["ssh", "-F", str(lab.directory / "ssh_config"), "-o", "ControlPath=none", "-A"]
@@ -36,7 +46,6 @@ def say(lab: Any) -> Iterator[Say]:
 
     yield run
     run("rm -f .ssh/known_hosts")
-    subprocess.run(["ssh-agent", "-k"], env=agent, stdout=subprocess.DEVNULL, check=True, timeout=10)
 
 
 def test_groups_are_those_of_the_inventory(lab: Any, say: Say) -> None:
