@@ -139,7 +139,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "service chrony: node1: chrony is not installed",
     ),
     "masked": (
-        at("node1", "units", "slurmd", "load", value="masked"),
+        stopped("node1", "slurmd", load="masked", reload=True),
         "service slurmd: node1: slurmd is masked, and is never started",
     ),
     "description with a mistake": (

@@ -52,7 +52,8 @@ def descriptions(cluster: Cluster) -> Iterator[Finding]:
     """systemd has read the units as they are."""
     for name, facts in cluster.machines.items():
         for unit, state in facts["units"].items():
-            if state["reload"]:
+            # What a masked one would do is of no matter, and systemd can say so of it too.
+            if state["reload"] and state["load"] != "masked":
                 seen = f"the description of {unit} was changed, and systemd has not read it"
                 yield Finding(name, "reload", seen, f"`systemctl daemon-reload`, then `systemctl restart {unit}`")
 
