@@ -42,8 +42,9 @@ class Result:
                     self.hosts.setdefault(host, HostSummary()).changed.append(event.task.name)
             case events.Ended(ok=ok, failed=failed, unreachable=unreachable):
                 self.began = True
-                delegates = [end.machine for end in self._losses() if end.delegate]
-                blamed = [end.host for end in self._losses() if end.delegate]
+                handed_over = [end for end in self._losses() if end.delegate]
+                delegates = {end.machine for end in handed_over}
+                blamed = [end.host for end in handed_over]
                 for host in {*ok, *failed, *unreachable, *delegates}:
                     summary = self.hosts.setdefault(host, HostSummary())
                     summary.failed = failed.get(host, 0)
