@@ -90,10 +90,7 @@ def test_a_job_is_found_again_although_the_ledger_cannot_be_read(store: Store, f
 def test_a_call_that_never_reached_slurm_is_made_again(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submission, "FLIGHT_SECONDS", 0)
-    fake_slurm.fails = ["down"]
-    with pytest.raises(NoAnswer):
-        submit(store)
+    cut_before_slurm(store, fake_slurm, monkeypatch)
 
     assert submit(store) == ["1"]
 
@@ -101,10 +98,7 @@ def test_a_call_that_never_reached_slurm_is_made_again(
 def test_a_clock_that_went_back_is_not_waited_for(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submission, "FLIGHT_SECONDS", 0)
-    fake_slurm.fails = ["down"]
-    with pytest.raises(NoAnswer):
-        submit(store)
+    cut_before_slurm(store, fake_slurm, monkeypatch)
     now = time.time()
     clock = itertools.count(now - 3600)
     monkeypatch.setattr(time, "time", lambda: next(clock))
