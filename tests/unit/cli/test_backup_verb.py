@@ -80,7 +80,8 @@ def test_a_restore_is_told_the_archive_and_whether_jobs_are_given_up(project, st
 @pytest.mark.slow
 def test_a_machine_that_gets_no_other_key_is_named_and_the_others_get_it(project, stead, capsys, monkeypatch):
     monkeypatch.setattr(cli, "PLAYBOOKS", project.path)
-    project.playbook("- {name: Give the key, ansible.builtin.command: 'true'}", name="rotate-key.yml")
+    tasks = "- {name: Give the key, ansible.builtin.command: 'true'}\n- {name: Look, ansible.builtin.command: 'true'}"
+    project.playbook(tasks, name="rotate-key.yml")
 
     assert stead("rotate-key", "-i", project.inventory("here", "gone"), "--plain") == ExitCode.UNREACHABLE
     said = capsys.readouterr()
