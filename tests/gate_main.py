@@ -14,8 +14,9 @@ from typing import Any
 import mistakes
 
 from ansible.module_utils.slurmstead import conf_model, slurm_check
+from ansible.module_utils.slurmstead.commands import run
 from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, run
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 
 
 def controllers() -> list[str]:

@@ -61,10 +61,11 @@ from ansible.module_utils.slurmstead import (
     munge,
     slurm_versions,
 )
+from ansible.module_utils.slurmstead.commands import run
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.restore_refusals import Target, refusals
 from ansible.module_utils.slurmstead.slurm_change import STATE
-from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm, run
+from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
 
 ETC = pathlib.Path("/etc/slurm")

@@ -38,7 +38,8 @@ import secrets
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead import credentials, munge
-from ansible.module_utils.slurmstead.slurm_daemons import MUNGED, main_process, run
+from ansible.module_utils.slurmstead.commands import run
+from ansible.module_utils.slurmstead.slurm_daemons import MUNGED, main_process
 
 LENGTH = 128
 """Bytes, as mungekey(8) makes them."""

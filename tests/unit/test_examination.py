@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible.module_utils.slurmstead.examination import daemons, machine, slurm
+from ansible.module_utils.slurmstead.examination import control, daemons, machine, slurm
 
 
 @pytest.fixture
@@ -130,7 +130,8 @@ def test_a_slurmctld_that_shows_no_nodes_in_time_did_not_answer(monkeypatch: pyt
     def run(*command: str, seconds: float = 10) -> tuple[int, str, str]:
         return (0, "HASH_VAL = Match\n", "") if "config" in command else (124, "", "no answer")
 
-    monkeypatch.setattr(slurm, "run", run)
+    for asked in (slurm, control):
+        monkeypatch.setattr(asked, "run", run)
 
     assert slurm.look(["slurmctld"])["error"] == "it shows no nodes"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ansible.module_utils.slurmstead import worker_pause
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_nodes
+from ansible.module_utils.slurmstead.slurm_answers import read_nodes
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
 from ansible.module_utils.slurmstead.worker_pause import REASON, Before, PauseError, Worker
 

@@ -7,7 +7,8 @@ import pathlib
 import pytest
 
 from ansible.module_utils.slurmstead import cluster_lock
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_nodes
+from ansible.module_utils.slurmstead.slurm_answers import read_nodes
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 from ansible.module_utils.slurmstead.worker_reboot import (
     Before,
     Phase,

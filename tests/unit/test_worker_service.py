@@ -8,7 +8,8 @@ import pytest
 
 from ansible.module_utils.slurmstead import cluster_lock, worker_service
 from ansible.module_utils.slurmstead.hostlist import expand
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, read_nodes
+from ansible.module_utils.slurmstead.slurm_answers import read_nodes
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
 from ansible.module_utils.slurmstead.worker_service import Service, ServiceError, drained, on, unready
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ansible.module_utils.slurmstead import apt_plan
 from ansible.module_utils.slurmstead.apt_plan import Package, Plan
-from ansible.module_utils.slurmstead.slurm_daemons import run
+from ansible.module_utils.slurmstead.commands import run
 
 UNIT = "slurmstead-upgrade.service"
 LOG = Path("/run/slurmstead-upgrade.log")

@@ -14,6 +14,8 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.slurmstead.kernel_files import cgroup, text
+
 FAST = 0.75
 """A core is fast from this part of the highest capacity on: fast cores of one chip differ by a few per cent."""
 
@@ -21,14 +23,6 @@ SLURMD_KEYS = ("CPUs", "Boards", "SocketsPerBoard", "CoresPerSocket", "ThreadsPe
 
 NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|dm-|md|nbd|drbd)\d+|mmcblk\d+(boot\d+|rpmb)")
 """Block devices that are no disks of their own."""
-
-
-def text(path: Path) -> str | None:
-    """Return a small file without white space around it; None if it cannot be read."""
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return None
 
 
 def expand(cpus: str) -> set[int]:
@@ -164,21 +158,6 @@ def device_tree(root: Path) -> dict[str, Any]:
     strings = {name: text(root / "proc/device-tree" / name) for name in ("model", "compatible")}
     names = {name: [part for part in (value or "").split("\0") if part] for name, value in strings.items()}
     return {"board": next(iter(names["model"]), None), "compatible": names["compatible"]}
-
-
-def cgroup(root: Path) -> dict[str, Any]:
-    """Return the mode, `v1`, `v2` or `hybrid`, and the controllers that can be used, sorted."""
-    mounts = (line.split() for line in (text(root / "proc/self/mounts") or "").splitlines())
-    types = {fields[2] for fields in mounts if len(fields) > 2 and f"{fields[1]}/".startswith("/sys/fs/cgroup/")}
-    modes = {(True, False): "v1", (False, True): "v2", (True, True): "hybrid"}
-    mode = modes.get(("cgroup" in types, "cgroup2" in types))
-    if mode == "v2":
-        controllers = (text(root / "sys/fs/cgroup/cgroup.controllers") or "").split()
-    else:
-        # subsys_name hierarchy num_cgroups enabled
-        lines = [line.split() for line in (text(root / "proc/cgroups") or "").splitlines()]
-        controllers = [fields[0] for fields in lines if fields[-1:] == ["1"] and not fields[0].startswith("#")]
-    return {"mode": mode, "controllers": sorted(controllers)}
 
 
 def disks(root: Path) -> list[dict[str, Any]]:

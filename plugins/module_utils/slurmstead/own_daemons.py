@@ -6,8 +6,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from ansible.module_utils.slurmstead.commands import run
 from ansible.module_utils.slurmstead.examination import daemons
-from ansible.module_utils.slurmstead.slurm_daemons import run
 
 NAMES = ("munge", "slurmctld", "slurmd")
 """In the order in which they are restarted."""

@@ -17,7 +17,8 @@ from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.conf_needs import Action, forks
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_daemons import LOADED, Service, Slurm, has_loaded
+from ansible.module_utils.slurmstead.slurm_answers import LOADED, has_loaded
+from ansible.module_utils.slurmstead.slurm_daemons import Service, Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import State
 from ansible.module_utils.slurmstead.slurm_plan import Plan
 from ansible.module_utils.slurmstead.slurm_workers import Workers

@@ -6,30 +6,20 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import subprocess
 import time
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ansible.module_utils.slurmstead import slurm_jobs
+from ansible.module_utils.slurmstead.commands import run
+from ansible.module_utils.slurmstead.slurm_answers import read_listpids, read_nodes, read_settings, seconds
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
-
-PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-ANSWER = 10.0
-"""Seconds in which a client is answered."""
 
 UNIT = "slurmctld.service"
 MUNGED = "munge.service"
 
 STAMP = re.compile(r"^\[[^\]]*\] ", re.MULTILINE)
 """How a line of slurmctld's log begins (LogTimeFormat)."""
-
-REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
-"""The reason of a node, who gave it and when."""
-
-
-LOADED = "loaded"
-"""Name of a note: what slurmctld said of its hashes when it was known to have what the files say."""
 
 
 class Service(Protocol):
@@ -50,26 +40,6 @@ class Service(Protocol):
         Where munged is deaf for some minutes, slurmctld (22.05.8) stops to ask the nodes, which are down then, and
         does not begin again. It answers whoever asks it.
         """
-
-
-def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
-    """Run a command; returns its status, output and errors. One that takes too long has status 124."""
-    try:
-        done = subprocess.run(
-            command,
-            env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return 124, "", f"{command[0]} did not answer within {seconds:.0f} s"
-    except FileNotFoundError:
-        return 127, "", f"{command[0]} is not installed"
-    return done.returncode, done.stdout, done.stderr
 
 
 def main_process(unit: str) -> int:
@@ -237,91 +207,3 @@ class Slurm:
     def cancel(self, jobs: Iterable[Job]) -> None:
         """Cancel jobs."""
         run("scancel", *(job.task for job in jobs))
-
-
-def read_listpids(text: str) -> list[str]:
-    """Return the numbers of the jobs that `scontrol listpids` prints; for none it has an error.
-
-    >>> read_listpids("PID      JOBID    STEPID   LOCALID GLOBALID\\n812      7        batch    0       0      \\n")
-    ['7']
-    """
-    rows = (line.split() for line in text.splitlines())
-    return sorted({row[1] for row in rows if len(row) > 2 and row[1].isdigit()}, key=int)
-
-
-def read_settings(text: str) -> dict[str, str]:
-    """Return the settings that `scontrol show config` prints.
-
-    >>> read_settings("Configuration data as of …\\nHASH_VAL                = Match\\n")
-    {'HASH_VAL': 'Match'}
-    """
-    pairs = (line.partition("=") for line in text.splitlines())
-    return {key.strip(): value.strip() for key, equals, value in pairs if equals}
-
-
-def has_loaded(hashes: str, noted: str) -> bool | None:
-    """Say whether slurmctld has what slurm.conf says, by its HASH_VAL; None where it says neither.
-
-    The hashes are of all bytes, comments too (_get_next_line in src/common/parse_config.c): they can differ where both
-    mean the same, and then they are noted.
-
-    >>> has_loaded("Match", ""), has_loaded("Different Ours=0x1 Slurmctld=0x2", "Different Ours=0x3 Slurmctld=0x2")
-    (True, False)
-    """
-    if hashes.startswith("Different"):
-        return hashes == noted
-    return True if hashes == "Match" else None
-
-
-def read_node(line: str) -> tuple[dict[str, str], str]:
-    """Return the fields of a node up to its reason, and what follows `Reason=`, which is free text.
-
-    >>> read_node("NodeName=n1 State=DOWN Reason=fan [root@2026-11-20T09:00:00] Comment=x")
-    ({'NodeName': 'n1', 'State': 'DOWN'}, 'fan [root@2026-11-20T09:00:00] Comment=x')
-    """
-    before, _, after = line.partition(" Reason=")
-    return dict(word.split("=", 1) for word in before.split() if "=" in word), after
-
-
-def read_nodes(text: str) -> dict[str, dict[str, str]]:
-    """Return the fields of each node by name from `scontrol --oneliner show node`.
-
-    Those up to the reason, which is free text, the reason itself, who gave it (ReasonSetByUser) and when
-    (ReasonChangedAt).
-
-    >>> shown = read_nodes("NodeName=n1 State=IDLE+DRAIN Reason=a [b] c [root@2026-11-20T09:00:00] Comment=x")["n1"]
-    >>> shown.pop("NodeName"), shown.pop("State")
-    ('n1', 'IDLE+DRAIN')
-    >>> shown
-    {'Reason': 'a [b] c', 'ReasonSetByUser': 'root', 'ReasonChangedAt': '2026-11-20T09:00:00'}
-    """
-    found = {}
-    for fields, after in map(read_node, text.splitlines()):
-        if "NodeName" in fields:
-            signed = REASON.match(after)
-            reason, user, when = signed.groups() if signed else (after, "", "")
-            fields.update(Reason=reason.strip(), ReasonSetByUser=user, ReasonChangedAt=when)
-            found[fields["NodeName"]] = fields
-    return found
-
-
-def flags(shown: Mapping[str, str]) -> frozenset[str]:
-    """Return the state and flags of a node by its fields; a silent node has NOT_RESPONDING in every version.
-
-    >>> sorted(flags({"State": "IDLE*+DRAIN"}))
-    ['DRAIN', 'IDLE', 'NOT_RESPONDING']
-    """
-    words = {word.rstrip("*~#!%$@^-") for word in shown["State"].split("+")}
-    return frozenset(words | ({"NOT_RESPONDING"} if "*" in shown["State"] else set()))
-
-
-def seconds(text: str) -> float:
-    """Return a time of Slurm as seconds since 1970; 0 for what is none.
-
-    >>> seconds("None")
-    0.0
-    """
-    try:
-        return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
-    except ValueError:
-        return 0.0

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from ansible.module_utils.slurmstead.config_sets import Store
 from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags, seconds
+from ansible.module_utils.slurmstead.slurm_answers import flags, seconds
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import State
 
 RESTARTS = "slurmd-restarts"

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ansible.module_utils.slurmstead import slurm_jobs
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags
+from ansible.module_utils.slurmstead.slurm_answers import flags
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
 
 REASON = "stead upgrade"

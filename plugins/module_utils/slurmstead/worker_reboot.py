@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead import cluster_lock, slurm_jobs
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags, seconds
+from ansible.module_utils.slurmstead.slurm_answers import flags, seconds
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 
 REASON = "stead reboot"
 """What the node says while it waits; by it a drain of ours is told from somebody's."""

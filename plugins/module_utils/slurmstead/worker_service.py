@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead import cluster_lock, slurm_jobs
 from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, flags
+from ansible.module_utils.slurmstead.slurm_answers import flags
+from ansible.module_utils.slurmstead.slurm_daemons import Slurm
 from ansible.module_utils.slurmstead.slurm_jobs import Job, State
 
 PAUSE = 2.0

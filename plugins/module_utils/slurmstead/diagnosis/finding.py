@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ansible.module_utils.slurmstead.slurm_daemons import flags
+from ansible.module_utils.slurmstead.slurm_answers import flags
 
 Facts = Mapping[str, Any]
 """What machine_examination returned of a machine: `examined`, and in it its `offset`."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ansible.module_utils.slurmstead import conf_model
 from ansible.module_utils.slurmstead.classify import classify
 from ansible.module_utils.slurmstead.diagnosis.finding import Cluster, Finding, both
-from ansible.module_utils.slurmstead.slurm_daemons import flags
+from ansible.module_utils.slurmstead.slurm_answers import flags
 from ansible.module_utils.slurmstead.slurm_jobs import State
 
 OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "INVAL", "ERROR", "UNKNOWN", "FUTURE")

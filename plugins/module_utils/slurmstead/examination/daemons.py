@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead.slurm_daemons import run
+from ansible.module_utils.slurmstead.commands import run
 
 PROC = Path("/proc")
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")

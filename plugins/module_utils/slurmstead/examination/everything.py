@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead import hardware
 from ansible.module_utils.slurmstead.credentials import sign
 from ansible.module_utils.slurmstead.examination import daemons, machine, slurm
+from ansible.module_utils.slurmstead.kernel_files import cgroup
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -55,7 +55,7 @@ def examine(
         "accounts": machine.accounts,
         "groups": machine.groups,
         "key": lambda: machine.key(salt),
-        "cgroup": lambda: hardware.cgroup(Path("/")),
+        "cgroup": lambda: cgroup(Path("/")),
     }
     examined = {
         "time": time.time(),

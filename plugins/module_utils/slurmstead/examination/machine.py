@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead.slurm_daemons import run
+from ansible.module_utils.slurmstead.commands import run
 
 KEY = Path("/etc/munge/munge.key")
 MOUNTS = Path("/proc/self/mounts")

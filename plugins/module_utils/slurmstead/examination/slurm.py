@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead import conf_model, gate_host
+from ansible.module_utils.slurmstead.commands import run
 from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_daemons import LOADED, Slurm, has_loaded, read_node, read_settings, run
-from ansible.module_utils.slurmstead.slurm_workers import Workers
+from ansible.module_utils.slurmstead.slurm_answers import LOADED, has_loaded, read_settings
 
 OWN = Path("/etc/slurm")
 FETCHED = Path("/run/slurm/conf")
@@ -27,14 +25,10 @@ def look(units: Collection[str]) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {"files": files(OWN), "fetched": files(FETCHED), **answer()}
     if "slurmctld" in units:
-        model = conf_model.read(found["files"].get("slurm.conf", ""))
-        found["unwritable"] = [why for _, why, _ in gate_host.directories(model)]
-    if "slurmctld" in units and not found["error"]:
-        found["nodes"] = nodes()
-        # A slurmctld without nodes does not start.
-        found["error"] = "" if found["nodes"] else "it shows no nodes"
-        found["partitions"] = partitions()
-        found["restarts"] = sorted(Workers(Store(OWN), Slurm()).waiting())
+        # Only control compiles it, which takes a slow CPU as long as a look.
+        from ansible.module_utils.slurmstead.examination import control
+
+        found |= control.look(found, Store(OWN))
     return found
 
 
@@ -54,29 +48,3 @@ def answer() -> dict[str, Any]:
     shown = read_settings(out)
     match = has_loaded(shown.get("HASH_VAL", ""), Store(OWN).recall(LOADED).get("hashes", ""))
     return {"error": "", "version": shown.get("SLURM_VERSION", ""), "match": match}
-
-
-def nodes() -> dict[str, Mapping[str, str]]:
-    """Return state, version and reason of each node that slurmctld knows, by name."""
-    _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
-    return {found["NodeName"]: found for found in map(node, out.splitlines()) if "NodeName" in found}
-
-
-def node(line: str) -> dict[str, str]:
-    """Return what is needed of a line; nothing of one that is no node's. Free text stands behind `Reason=`.
-
-    >>> node("NodeName=n1 Version=22.05.8 State=IDLE+DRAIN Reason=fan [root@2026-11-20T09:00:00]")["Reason"]
-    'fan [root@2026-11-20T09:00:00]'
-    """
-    fields, reason = read_node(line)
-    wanted: dict[str, str] = {
-        key: fields[key] for key in ("NodeName", "State", "Version", "SlurmdStartTime") if key in fields
-    }
-    return {**wanted, "Reason": re.sub(r" Comment=.*", "", reason).strip()} if wanted else {}
-
-
-def partitions() -> dict[str, str]:
-    """Return the state of each partition by name."""
-    _, out, _ = run("scontrol", "--oneliner", "--all", "show", "partition")
-    rows = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in out.splitlines())
-    return {row["PartitionName"]: row.get("State", "") for row in rows if "PartitionName" in row}

@@ -1,0 +1,32 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Runs the programs of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+ANSWER = 10.0
+"""Seconds in which a program answers."""
+
+
+def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
+    """Run a command; returns its status, output and errors. One that takes too long has status 124."""
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return 124, "", f"{command[0]} did not answer within {seconds:.0f} s"
+    except FileNotFoundError:
+        return 127, "", f"{command[0]} is not installed"
+    return done.returncode, done.stdout, done.stderr
