@@ -55,6 +55,9 @@ def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]
     """Return what is judged; `hosts` has the variables of each machine."""
     examined = {name: host.get(arguments["examined"]) or {} for name, host in hosts.items()}
     read = {name: host.get(arguments["read"]) or {} for name, host in hosts.items()}
+    # A machine that did not sign was not asked to read.
+    silent = {name: _why(result) for name, result in read.items() if not result.keys() & {"refused", "skipped"}}
+    silent |= {name: _why(result) for name, result in examined.items() if "examined" not in result}
     declared = accounts.wanted(arguments.get("groups") or (), arguments.get("users") or ())
     logins = (host.get(key) for host in hosts.values() for key in ("ansible_user", "bootstrap_user"))
     return diagnosis.Cluster(
@@ -63,9 +66,9 @@ def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]
         machines={
             name: {**result["examined"], "offset": result["offset"]}
             for name, result in examined.items()
-            if "examined" in result
+            if name not in silent
         },
-        silent={name: _why(result) for name, result in examined.items() if "examined" not in result},
+        silent=silent,
         refused={name: result["refused"] for name, result in read.items() if result.get("refused")},
         files=arguments.get("files") or {},
         accounts=_numbers(*declared),

@@ -14,12 +14,10 @@ from ansible.plugins.action import ActionBase
 SECONDS = 15
 """Time in which munge answers."""
 
-READ = f"""
-while read -r signer credential; do
+READ = f"""while read -r signer credential; do
   said=$(printf %s "$credential" | timeout {SECONDS} /usr/bin/unmunge --no-output 2>&1) ||
     echo "$signer ${{said:-no answer within {SECONDS} s}}"
-done
-"""
+done"""
 """A shell is there and starts in a tenth of the time that Python takes."""
 
 
