@@ -19,8 +19,8 @@ class Architecture:
     cpu: dict[str, str]
     """CPU model by accelerator. Under TCG a model without AVX is a quarter faster: each AVX instruction is emulated."""
     console: str
-    tcg_argument: str = ""
-    """What the kernel is told under TCG.
+    tcg_arguments: tuple[str, ...] = ()
+    """What else the kernel is told under TCG.
 
     QEMU 7.2 spoils the flags after a CMPXCHG16B without LOCK, with which Linux takes memory: 6.12 panics at boot. Only
     the kernel goes without it, because programs built for x86-64-v2 want to see it.
@@ -28,7 +28,9 @@ class Architecture:
 
 
 ARCHITECTURES = {
-    "amd64": Architecture("qemu-system-x86_64", "q35", {"kvm": "host", "tcg": "Nehalem"}, "ttyS0", "clearcpuid=cx16"),
+    "amd64": Architecture(
+        "qemu-system-x86_64", "q35", {"kvm": "host", "tcg": "Nehalem"}, "ttyS0", ("clearcpuid=cx16",)
+    ),
     "arm64": Architecture("qemu-system-aarch64", "virt,gic-version=3", {"kvm": "host", "tcg": "cortex-a76"}, "ttyAMA0"),
 }
 
@@ -102,8 +104,9 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
     # Without a bound the translated code of each machine grows to a gigabyte.
     threads = ",thread=multi,tb-size=128" if accelerator == "tcg" else ""
     arguments = ["root=/dev/vda", "rw", f"console={architecture.console}"]
-    if accelerator == "tcg" and architecture.tcg_argument:
-        arguments.append(architecture.tcg_argument)
+    if accelerator == "tcg":
+        # QEMU 7.2 translates code anew for each address where a process has it, and addresses are random.
+        arguments += ["norandmaps", *architecture.tcg_arguments]
     command = [
         architecture.qemu,
         "-name", machine.name,
