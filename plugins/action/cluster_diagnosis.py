@@ -54,8 +54,8 @@ class ActionModule(ActionBase):
 def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return what is judged; `hosts` has the variables of each machine."""
     examined = {name: host.get(arguments["examined"]) or {} for name, host in hosts.items()}
-    read = {name: host.get(arguments["read"]) or {} for name, host in hosts.items()}
     # A machine that did not sign was not asked to read.
+    read = {name: host[arguments["read"]] for name, host in hosts.items() if arguments["read"] in host}
     silent = {name: _why(result) for name, result in read.items() if not result.keys() & {"refused", "skipped"}}
     silent |= {name: _why(result) for name, result in examined.items() if "examined" not in result}
     declared = accounts.wanted(arguments.get("groups") or (), arguments.get("users") or ())

@@ -12,14 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from slurmstead import playbook
-from slurmstead.errors import CheckFailed, SteadError, UnreachableError
+from slurmstead.errors import CheckFailed, SteadError
 from slurmstead.events import Event, HostEnded
 from slurmstead.outcome import Result
 from slurmstead.paths import PLAYBOOKS
 from slurmstead.progress import Progress, count
-
-SILENT = "ssh"
-"""What a finding is about whose machine could not be examined."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +38,7 @@ class Report:
 
     @property
     def error(self) -> SteadError | None:
-        """Why the cluster is not healthy; a machine that was not heard outweighs the rest."""
-        silent = [finding.host for finding in self.findings if finding.about == SILENT]
-        if silent:
-            return UnreachableError(f"{', '.join(silent)} could not be examined; the others were")
+        """That the cluster is not healthy, if so; a machine that cannot be examined is a finding like others."""
         return CheckFailed("the cluster is not healthy", "Each line says what to do.") if self.findings else None
 
     def to_json(self) -> str:

@@ -28,13 +28,15 @@ JUDGE = f"""
 
 @pytest.fixture
 def cluster(project, monkeypatch):
-    """Return a function that makes a cluster whose machines were seen like this, and returns its inventory."""
+    """Return a function that makes a cluster whose machines were seen and read like this, and returns its inventory."""
 
-    def make(machines):
+    def make(machines, **read):
         project.playbook(JUDGE, name="examine-cluster.yml")
         monkeypatch.setattr(doctor, "PLAYBOOKS", project.path)
         hosts = {name: {"examined": {"examined": seen, "offset": seen["offset"]}} for name, seen in machines.items()}
         hosts |= {name: {"examined": {"unreachable": True, "msg": "refused"}} for name in ADDRESSES.keys() - hosts}
+        for name, seen in hosts.items():
+            seen["read"] = read.get(name, {"refused": {}} if name in machines else {"skipped": True})
         every = {name: {"ansible_connection": "local", **seen} for name, seen in hosts.items()}
         return project.write("hosts.yml", yaml.safe_dump({"all": {"hosts": every}}))
 
@@ -62,18 +64,25 @@ def test_each_finding_is_a_line_with_what_to_do(cluster, stead, capsys):
     assert "backup" not in said.err
 
 
-def test_a_machine_that_does_not_answer_is_code_3_and_the_others_are_in_the_report(cluster, stead, capsys):
+def test_a_machine_that_does_not_answer_is_a_finding_beside_those_of_others(cluster, stead, capsys):
     machines = healthy()
     machines["node1"]["failed"] = ["backup.service"]
     del machines["node2"]
 
-    assert stead("doctor", "-i", cluster(machines), "--plain", "--json") == ExitCode.UNREACHABLE
+    assert stead("doctor", "-i", cluster(machines), "--plain", "--json") == ExitCode.CHECK_FAILED
     report = json.loads(capsys.readouterr().out)
     assert (report["ok"], report["machines"]) == (False, 3)
     assert [(finding["host"], finding["about"]) for finding in report["findings"]] == [
         ("node1", "failed"),
         ("node2", "ssh"),
     ]
+
+
+def test_a_machine_that_goes_away_before_it_reads_is_a_finding(cluster, stead, capsys):
+    inventory = cluster(healthy(), node2={"unreachable": True, "msg": "Connection timed out"})
+
+    assert stead("doctor", "-i", inventory, "--plain") == ExitCode.CHECK_FAILED
+    assert "node2  it cannot be examined (Connection timed out)" in capsys.readouterr().out
 
 
 def test_the_playbook_examines_what_answers_and_judges_all(project, stead, capsys):
@@ -85,7 +94,7 @@ def test_the_playbook_examines_what_answers_and_judges_all(project, stead, capsy
     written |= {"workers": {"hosts": {"gone": None}}}
     inventory.write_text(yaml.safe_dump(written))
 
-    assert stead("doctor", "-i", inventory, "--plain", "--json") == ExitCode.UNREACHABLE
+    assert stead("doctor", "-i", inventory, "--plain", "--json") == ExitCode.CHECK_FAILED
     report = json.loads(capsys.readouterr().out)
     found = {(finding["host"], finding["about"]) for finding in report["findings"]}
     assert {("gone", "ssh"), ("here", "name"), ("here", "address"), ("here", "resolution")} <= found
