@@ -73,11 +73,12 @@ def test_a_build_that_is_killed_leaves_nothing_and_is_made_again(cluster: Any) -
     until = f"until [ $(ls {below} | grep --count build-) -gt {begun} ]; do sleep 0.1; done"
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         # A build takes seconds, so whoever ends it waits for it on the head node.
-        ended = pool.submit(cluster.user, f"{until}; scancel --signal=KILL --full --user=$USER")
+        ended = pool.submit(cluster.user, f"{until}; ls {below}; scancel --user=$USER")
         run = cluster.run_of(cluster.stead("submit", folder))
-        ended.result()
-    (killed,) = environments(cluster) - before
-    assert cluster.wait(run)["state"] != "completed"
+        seen = set(ended.result().split())
+    (killed,) = (name for name in seen - before if ".build-" in name)
+    assert cluster.wait(run)["state"] == "cancelled"
+    assert killed not in environments(cluster)
     after = cluster.run_of(cluster.stead("submit", folder, "--wait", seconds=900))
 
     assert cluster.stead("logs", after) == "42\n"

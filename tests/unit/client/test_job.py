@@ -1,8 +1,10 @@
 """What runs on a node, started as Slurm starts it: by python3 from one file."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import textwrap
@@ -138,11 +140,43 @@ def test_a_job_that_slurm_starts_again_begins_anew(store: Store, start: Start) -
     assert (store.run("r1") / "stdout").read_text() == "[]\n"
 
 
-def test_a_job_that_was_signalled_says_so(store: Store, start: Start) -> None:
-    # Slurm signals all processes of a job.
-    start({"main.py": "import os, signal; os.kill(os.getppid(), 15); os.kill(os.getpid(), 15)"})
+def test_a_program_gets_the_signal_that_its_job_gets(store: Store, start: Start) -> None:
+    start({"main.py": "import os, time; os.kill(os.getppid(), 15); time.sleep(60)"})
+    found = result(store.run("r1"))
 
-    assert (result(store.run("r1"))["signalled"], result(store.run("r1"))["exit_code"]) == (True, 143)
+    assert (found["state"], found["signalled"], found["exit_code"]) == ("cancelled", True, 143)
+
+
+def test_a_program_that_ends_well_when_it_is_told_to_is_completed(store: Store, start: Start) -> None:
+    main = """
+        import os, signal, sys, time
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(print("saved")))
+        os.kill(os.getppid(), 15)
+        time.sleep(60)
+        """
+    start({"main.py": main})
+    found = result(store.run("r1"))
+
+    assert (found["state"], found["signalled"]) == ("completed", True)
+    assert (store.run("r1") / "stdout").read_text() == "saved\n"
+
+
+@pytest.mark.slow
+def test_a_build_that_is_to_end_leaves_no_environment(store: Store, start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as index, concurrent.futures.ThreadPoolExecutor(1) as pool:
+
+        def strike() -> None:
+            asked, _ = index.accept()
+            with asked:
+                subprocess.run(["pkill", "--full", f"program.pyz {store.root} r1"], check=True)
+
+        struck = pool.submit(strike)
+        address = f"http://127.0.0.1:{index.getsockname()[1]}/simple"
+        done = start({"main.py": ""}, environment={"requirements": "alpha==1.0\n", "index": address})
+        struck.result(60)
+
+    assert (done.returncode, result(store.run("r1"))["state"]) == (143, "cancelled")
+    assert [path.suffix for path in store.environments.iterdir()] == [".lock"]
 
 
 def test_links_and_pipes_are_left_as_they_are(store: Store, start: Start) -> None:

@@ -19,6 +19,10 @@ LOOK_SECONDS = 1.0
 NOTE_SECONDS = 3600
 
 
+class Signalled(Exception):
+    """The task is to end, and its program has not begun."""
+
+
 class Task:
     """A task of a run on this node."""
 
@@ -34,6 +38,8 @@ class Task:
         self.log = self.place / "environment.log"
         self.done = self.run / "done" / str(self.number or 0)
         self.signal: int | None = None
+        self.program: subprocess.Popen[bytes] | None = None
+        self.has_begun = False
         self.environment: pathlib.Path | None = None
         self.started = time.time()
         self.meter = Meter(job_group(self.job))
@@ -43,12 +49,14 @@ class Task:
         if not self._claim():
             return 0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._note_signal)
+            signal.signal(number, self._pass_on)
         self.place.mkdir(parents=True, exist_ok=True)
         try:
             self._clear()
             self._copy_input()
             ended = self._start()
+        except Signalled:
+            ended = {"exit_code": 128 + (self.signal or 0), "signal": self.signal, **self._why_ended()}
         except Exception as error:
             # Any: without a result nobody would learn why, or that it ended.
             text = str(error) or repr(error)
@@ -101,12 +109,11 @@ class Task:
         variables.update(self._own_variables())
         command = self.command(python)
         with open(self.place / "stdout", "wb") as stdout, open(self.place / "stderr", "wb") as stderr:
-            if self.signal:
-                return {"state": "cancelled", "exit_code": 128 + self.signal, "signal": self.signal}
-            process = subprocess.Popen(
+            self.program = subprocess.Popen(
                 command, cwd=self.place / "work", stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=variables
             )
-            return self._wait(process)
+            self.has_begun = True
+            return self._wait(self.program)
 
     def command(self, python: str) -> list[str]:
         """Return the command line of the program, in which `python` runs what ends in .py."""
@@ -139,6 +146,7 @@ class Task:
             # Popen.wait would not say what the program used.
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
+                self.program = None
                 code = process.returncode = os.waitstatus_to_exitcode(status)
                 break
             time.sleep(pause)
@@ -170,6 +178,7 @@ class Task:
         return {"state": "cancelled", "reason": "Slurm ended it"}
 
     def _finish(self, ended: Mapping[str, Any]) -> int:
+        self.has_begun = True
         result = {
             "run": self.run.name,
             "task": self.number,
@@ -192,9 +201,15 @@ class Task:
         store.write_json(self.done, result)
         return int(ended["exit_code"])
 
-    def _note_signal(self, number: int, _frame: FrameType | None) -> None:
-        # Slurm signals all processes of a job, so the program has got it too.
-        self.signal = self.signal or number
+    def _pass_on(self, number: int, _frame: FrameType | None) -> None:
+        """Pass a signal on to the program: Slurm signals what it started, and nothing below that (proctrack/cgroup)."""
+        is_first, self.signal = self.signal is None, self.signal or number
+        if self.program:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.program.pid, number)
+        elif is_first and not self.has_begun:
+            # What prepares the program is ended by it, and an environment that is not complete is removed.
+            raise Signalled
 
 
 def main(arguments: list[str]) -> int:
