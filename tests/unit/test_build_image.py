@@ -187,7 +187,7 @@ def test_the_archive_of_this_machine_is_used_unless_one_is_set(builder: Builder)
 
 
 def wait_for(path: pathlib.Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < deadline, f"{path} did not appear"
         time.sleep(0.02)
