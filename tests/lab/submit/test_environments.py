@@ -65,25 +65,25 @@ def test_five_submits_at_once_build_one_environment_and_bring_what_a_local_run_d
     assert len(built) == 1, "one of them built it, and only that has a log of pip"
 
 
-def test_a_build_that_is_killed_leaves_nothing_and_is_made_again(cluster: Any) -> None:
-    folder = two_dependencies(cluster, "# killed\nalpha==1.0\n")
+def test_a_build_that_is_cancelled_leaves_nothing_and_is_made_again(cluster: Any) -> None:
+    folder = two_dependencies(cluster, "# cancelled\nalpha==1.0\n")
     before = environments(cluster)
     begun = sum(".build-" in name for name in before)
     below = f"{cluster.variables['STEAD_DIRECTORY']}/environments"
     until = f"until [ $(ls {below} | grep --count build-) -gt {begun} ]; do sleep 0.1; done"
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        # A build takes seconds, so whoever ends it waits for it on the head node.
+        # A build takes seconds, so whoever cancels it waits for it on the head node.
         ended = pool.submit(cluster.user, f"{until}; ls {below}; scancel --user=$USER")
         run = cluster.run_of(cluster.stead("submit", folder))
         seen = set(ended.result().split())
-    (killed,) = (name for name in seen - before if ".build-" in name)
+    (cancelled,) = (name for name in seen - before if ".build-" in name)
     assert cluster.wait(run)["state"] == "cancelled"
     after = cluster.run_of(cluster.stead("submit", folder, "--wait", seconds=900))
 
     assert cluster.stead("logs", after) == "42\n"
     made = environments(cluster) - before
     assert len(made) == 2, "the environment and its name"
-    assert killed not in made
+    assert cancelled not in made
 
 
 def test_what_cannot_be_installed_fails_all_tasks_and_says_why(cluster: Any) -> None:
