@@ -1,6 +1,6 @@
-"""How long the examples take on one, two and three nodes, as rows of a table of docs/engines.md: pytest -s …/scaling.py
+"""What docs/engines.md shows of the examples: their output, and rows of seconds on one, two and three nodes.
 
-Ray needs more memory than the lab's machines have.
+pytest -s …/scaling.py; Ray needs a lab with more memory, as test_ray.py does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.engines.running import output, submit
+from tests.lab.engines.running import submit
 
 NODES = (1, 2, 3)
 
@@ -21,6 +21,7 @@ ARGUMENTS: dict[str, Callable[[int], tuple[object, ...]]] = {
     "mpi": lambda nodes: ("--nodes", nodes),
     "dask": lambda nodes: ("--nodes", nodes, "--", 100_000),
     "deap": lambda nodes: ("--array", f"0-2%{nodes}", "--", 10),
+    "ray": lambda nodes: ("--nodes", nodes, "--", 1_000_000),
 }
 """What `stead submit` is given for an example, by the number of nodes whose CPUs it uses at once."""
 
@@ -30,6 +31,12 @@ def row(name: str, what: str, values: list[float]) -> str:
     return f"| {name} | {what} | {' | '.join(f'{value:.1f}' for value in values)} |"
 
 
+def printed(cluster: Any, run: str) -> str:
+    """Return what a run and its tasks printed, each file below its name."""
+    below = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+    return str(cluster.user(f"cd {below} && find . -name stdout -o -name stderr | sort | xargs tail -vn 20"))
+
+
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_an_example_ends_on_one_node_and_on_more(
     cluster: Any, example: Any, capsys: pytest.CaptureFixture[str], name: str
@@ -37,11 +44,13 @@ def test_an_example_ends_on_one_node_and_on_more(
     folder = example(name)
     runs = [submit(cluster, folder, *ARGUMENTS[name](nodes)) for nodes in NODES]
     known = cluster.jobs()
-    words = " ".join(output(cluster, run, "stderr") for run in runs) if name == "dask" else ""
-    whole = row(name, "the whole run", [known[run]["end"] - known[run]["start"] for run in runs])
-    own = row(name, "the computation", [float(found) for found in re.findall(r"processes, ([\d.]+) s", words)])
+    said = [printed(cluster, run) for run in runs]
+    own = re.findall(r"(?:processes|nodes), ([\d.]+) s", "".join(said))
+    whole = [known[run]["end"] - known[run]["start"] for run in runs]
     with capsys.disabled():
-        print(f"\n{whole}\n{own}" if words else f"\n{whole}")
+        print("", *said, row(name, "the whole run", whole), sep="\n")
+        if own:
+            print(row(name, "the computation", [float(seconds) for seconds in own]))
 
     assert {known[run]["state"] for run in runs} == {"completed"}
 
@@ -56,11 +65,12 @@ def test_celery_counts_the_same_with_one_worker_and_with_more(
         while lab.user(f"cat {home}/worker-{job}_*.out 2>/dev/null | grep -c ' ready' || true").strip() != str(nodes):
             assert time.monotonic() < deadline, lab.user(f"squeue; tail {home}/worker-{job}_*.out")
             time.sleep(3)
-        said.append(str(lab.user(f"cd {home} && env/bin/python main.py 600000 60", seconds=600)).splitlines()[-1])
+        said.append(str(lab.user(f"cd {home} && env/bin/python main.py 600000 60", seconds=600)))
         lab.user(f"scancel {job}")
         lab.wait_until_idle(180)
-    found = [re.fullmatch(r"(\d+) primes below \d+ in ([\d.]+) s", line) for line in said]
+    found = [re.search(r"^(\d+) primes below \d+ in ([\d.]+) s$", text, re.MULTILINE) for text in said]
     with capsys.disabled():
-        print("\n" + row("celery", "the computation", [float(one[2]) for one in found if one]))
+        print("\n" + "\n".join(said))
+        print(row("celery", "the computation", [float(one[2]) for one in found if one]))
 
     assert [one and one[1] for one in found] == ["49098"] * 3, said
