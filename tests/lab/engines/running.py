@@ -29,7 +29,8 @@ def download(needed: str, directory: Path, version: str) -> None:
     directory.mkdir()
     named = directory.with_suffix(".txt")
     named.write_text(needed)
-    platforms = [f"--platform=manylinux_2_{minor}_x86_64" for minor in (28, 27, 17, 12, 5)]
+    # 2014 is 2_17, and pip takes the one for the other only where it chooses the platform itself.
+    platforms = [f"--platform=manylinux{of}_x86_64" for of in ("_2_28", "_2_27", "_2_17", "2014", "_2_12", "_2_5")]
     subprocess.run(
         [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", *platforms]
         + [f"--python-version={version}", "--dest", directory, "--requirement", named],
