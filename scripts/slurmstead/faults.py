@@ -21,6 +21,7 @@ FAULTS = (
     "a worker frozen at a random task of site.yml",
     "control rebooted with 5 running and 50 pending jobs",
     "slurmctld killed under submissions",
+    "control loses power under submissions",
     "NFS server down while a worker boots",
     "NFS server down during a job",
     "full disk on control",

@@ -6,7 +6,10 @@ STEAD_LAB=NAME pytest tests/lab/faults/test_services.py
 from __future__ import annotations
 
 import collections
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from tests.lab.backup.survivors import shown, wait
 from tests.lab.faults.canaries import WAITING, Canaries, canaries
@@ -15,6 +18,7 @@ from tests.lab.faults.trials import Trials, trials
 
 REBOOTED = "control rebooted with 5 running and 50 pending jobs"
 KILLED = "slurmctld killed under submissions"
+CUT = "control loses power under submissions"
 DOWN_AT_BOOT = "NFS server down while a worker boots"
 DOWN_AT_WORK = "NFS server down during a job"
 
@@ -89,9 +93,15 @@ ENDED = "! systemctl --quiet is-active slurmstead-submit"
 CLEAN = f"systemctl stop slurmstead-submit; rm -rf {PROGRAM} {SUBMITTED} {MARKS}"
 
 
-def _submitted_before(lab: Any, moment: float) -> list[str]:
-    pairs = (line.split() for line in lab.root(lab.control, f"cat {SUBMITTED}").splitlines())
-    return [number for at, number in pairs if float(at) < moment]
+def kill(lab: Any) -> None:
+    """Kill slurmctld; systemd starts it again."""
+    lab.root(lab.control, "systemctl kill --signal=KILL --kill-who=main slurmctld")
+
+
+def cut(lab: Any) -> None:
+    """Pull the plug of control, and put it in again."""
+    lab.cut_power(lab.control)
+    lab.boot(lab.control)
 
 
 def _lines(lab: Any) -> collections.Counter[str]:
@@ -116,19 +126,22 @@ def _queue_is_done(lab: Any, alive: Canaries) -> None:
     lab.insist(lab.control, f"queue=$(squeue --noheader --format=%A) && {others}", 400)
 
 
-def test_slurmctld_that_is_killed_under_submissions_knows_them_all_once(lab: Any) -> None:
-    with canaries(lab) as alive, trials(lab, KILLED) as noted:
+@pytest.mark.parametrize(("name", "strike"), [(KILLED, kill), (CUT, cut)])
+def test_what_is_submitted_before_slurmctld_ends_is_known_once(
+    lab: Any, name: str, strike: Callable[[Any], None]
+) -> None:
+    with canaries(lab) as alive, trials(lab, name) as noted:
         try:
             lab.root(lab.control, SUBMIT)
             lab.insist(lab.control, f"test $(wc -l < {SUBMITTED}) -ge 5", 120)
-            lab.root(lab.control, f"sleep {UNSAVED + 2}")
-            killed = float(
-                lab.root(lab.control, "date +%s.%N && systemctl kill --signal=KILL --kill-who=main slurmctld")
-            )
+            # The list is read before: it is not on the disk when the power goes.
+            moment, *listed = lab.root(lab.control, f"sleep {UNSAVED + 2}; date +%s.%N; cat {SUBMITTED}").splitlines()
+            saved = float(moment) - UNSAVED
+            strike(lab)
             lab.insist(lab.control, ANSWERS)
             lab.insist(lab.control, ENDED, SECONDS_OF_SUBMISSIONS + 120)
             noted.over()
-            sure = _submitted_before(lab, killed - UNSAVED)
+            sure = [number for at, number in map(str.split, listed) if float(at) < saved]
             assert len(sure) >= 5
             lines = _lines(lab)
             assert {number: lines[number] for number in sure if lines[number] != 1} == {}, "lost or there twice"
@@ -136,7 +149,7 @@ def test_slurmctld_that_is_killed_under_submissions_knows_them_all_once(lab: Any
             _queue_is_done(lab, alive)
             marks = _marks(lab)
             assert [number for number in sure if number not in marks] == [], "never run"
-            again = [n for n in sure if len(marks[n]) > 1 and min(marks[n]) < killed - UNSAVED]
+            again = [n for n in sure if len(marks[n]) > 1 and min(marks[n]) < saved]
             assert again == [], "run twice"
         finally:
             lab.insist(lab.control, CLEAN)
