@@ -21,7 +21,7 @@ PartitionName=main Default=YES Nodes=ALL State=UP
 FILES = {"slurm.conf": CONF, "cgroup.conf": "ConstrainCores=yes\n", "gres.conf": ""}
 FOUND = {name: text for name, text in FILES.items() if text}
 SPACE = {"error": "", "source": "/dev/sda1", "type": "ext4", "readonly": False, "size": 30000, "free": 20000}
-UNIT = {"load": "loaded", "active": "active", "sub": "running", "enabled": "enabled", "result": "success"}
+UNIT = {"load": "loaded", "active": "active", "sub": "running", "enabled": "enabled", "result": "success", "said": ""}
 
 
 def unit(pid: int = 7) -> dict[str, Any]:

@@ -134,6 +134,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         stopped("node3", "slurmctld", active="activating", sub="auto-restart", result="signal"),
         "service slurmctld: node3: slurmctld does not run (auto-restart, signal)",
     ),
+    "says why it ends": (
+        stopped("node3", "slurmctld", active="failed", result="exit-code", said="CLUSTER NAME MISMATCH"),
+        "service slurmctld: node3: slurmctld does not run (failed, exit-code): CLUSTER NAME MISMATCH",
+    ),
     "not installed": (
         stopped("node1", "chrony", load="not-found"),
         "service chrony: node1: chrony is not installed",

@@ -52,6 +52,21 @@ def test_code_of_a_library_that_was_replaced_is_seen() -> None:
     assert replaced[1] == "/usr/lib/libslurm.so.38"
 
 
+@pytest.mark.parametrize(
+    ("journal", "said"),
+    [
+        ("slurmctld: error: no state\nslurmctld: fatal: no room\nslurmctld.service: Failed with result", "no room"),
+        ("slurmctld: fatal: no room\nslurmctld: fatal: no rights\n", "no rights"),
+        ("munged: Error: Logfile is insecure\n", "Logfile is insecure"),
+        ("slurmd: error: cannot send\nStopped slurmd.service\n", ""),
+    ],
+)
+def test_the_last_words_of_a_daemon_are_why_it_ended(monkeypatch: pytest.MonkeyPatch, journal: str, said: str) -> None:
+    monkeypatch.setattr(daemons, "run", lambda *_: (0, journal, ""))
+
+    assert daemons.died_of("slurmctld") == said
+
+
 def test_keys_can_be_compared_within_a_run_only(tmp_path: pathlib.Path) -> None:
     one, same, other = (tmp_path / name for name in ("one", "same", "other"))
     for path, content in ((one, b"secret"), (same, b"secret"), (other, b"another")):

@@ -31,7 +31,8 @@ def services(cluster: Cluster) -> Iterator[Finding]:
             elif state["active"] not in ("active", "reloading"):
                 words = state["sub"] if state["active"] == "activating" else state["active"]
                 result = "" if state["result"] in ("", "success") else f", {state['result']}"
-                yield Finding(name, f"service {unit}", f"{unit} does not run ({words}{result})", look)
+                said = f": {state['said']}" if state["said"] else ""
+                yield Finding(name, f"service {unit}", f"{unit} does not run ({words}{result}){said}", look)
             elif state["enabled"] not in AT_BOOT:
                 yield Finding(
                     name, "boot", f"{unit} is not started at boot", f"`systemctl enable {unit}`, or run site.yml"

@@ -20,6 +20,9 @@ DELETED = re.compile(r"^\S+ ..x\S* .* (/usr/\S+) \(deleted\)$", re.MULTILINE)
 PROCESS = re.compile(r'\("([^"]+)",pid=(\d+)')
 """How ss(8) names the owners of a socket."""
 
+FATAL = re.compile(r"^\w+: (?:fatal|Error): (.*)$", re.MULTILINE)
+"""How a daemon of Slurm or MUNGE says why it ends."""
+
 JOB = re.compile(r"/job_\d+(/|$)", re.MULTILINE)
 """Where the control group of a job's process is."""
 
@@ -29,22 +32,30 @@ def units(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     _, out, _ = run("systemctl", "show", f"--property={PROPERTIES}", *names)
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in out.split("\n\n")]
     shown = dict(zip(names, blocks, strict=False))
-    return {name: _unit(shown.get(name, {})) for name in names}
+    return {name: _unit(name, shown.get(name, {})) for name in names}
 
 
-def _unit(shown: dict[str, str]) -> dict[str, Any]:
+def _unit(name: str, shown: dict[str, str]) -> dict[str, Any]:
     pid = int(shown.get("MainPID") or 0)
+    failed = shown.get("ActiveState") in ("failed", "activating") and shown.get("Result") != "success"
     return {
         "load": shown.get("LoadState", ""),
         "active": shown.get("ActiveState", ""),
         "sub": shown.get("SubState", ""),
         "enabled": shown.get("UnitFileState", ""),
         "result": shown.get("Result", ""),
+        "said": died_of(name) if failed else "",
         "reload": shown.get("NeedDaemonReload") == "yes",
         "pid": pid,
         "started": started(pid),
         "outdated": outdated(pid),
     }
+
+
+def died_of(unit: str) -> str:
+    """Return why a unit's daemon ended when it did so last; empty if it did not say so."""
+    _, out, _ = run("journalctl", "--quiet", "--boot", "--output=cat", "--lines=50", f"--unit={unit}")
+    return (FATAL.findall(out) or [""])[-1]
 
 
 def started(pid: int) -> float:
