@@ -21,7 +21,7 @@ from typing import NoReturn
 import node
 import ray
 
-START_SECONDS = 300
+START_SECONDS = 600
 END_SECONDS = 30
 
 

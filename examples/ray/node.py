@@ -11,8 +11,18 @@ RAY_MEGABYTES = {True: 1000, False: 500}
 DIRECTORY = pathlib.Path(f"ray-{os.environ['SLURM_JOB_ID']}").absolute()
 """Where the job's token is, on the share."""
 
+PATIENCE = {
+    "RAY_NUM_REDIS_GET_RETRIES": "150",
+    "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
+    "RAY_raylet_start_wait_time_s": "300",
+    "RAY_agent_register_timeout_ms": "300000",
+    "RAY_worker_register_timeout_seconds": "300",
+}
+"""Up to five minutes for each of Ray's processes to start: it waits 40 s for the first node, in which a slow CPU or a
+share on a slow disk does not start it."""
+
 # Ray reads them when it is imported, so this module is imported before it.
-os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(DIRECTORY / "token"))
+os.environ.update(PATIENCE, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(DIRECTORY / "token"))
 
 
 def own_address() -> str:
