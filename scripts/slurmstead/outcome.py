@@ -69,7 +69,8 @@ class Result:
         unreachable = [host for host, summary in self.hosts.items() if summary.unreachable]
         if not self.began and self.returned:
             return UsageError(f"{self.playbook} could not begin:\n" + "\n".join(self.words))
-        if any(end.task.is_validation and end.host in failed for end in self._failures()):
+        untouched = not any(summary.changed for summary in self.hosts.values())
+        if untouched and any(end.task.is_validation and end.host in failed for end in self._failures()):
             return InventoryError(f"the inventory was refused before {self.playbook} changed anything")
         if failed:
             return TaskError(f"{self.playbook} failed on {_names(failed)}")

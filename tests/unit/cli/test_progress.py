@@ -301,6 +301,15 @@ def test_others_are_said_to_be_completed_only_by_a_playbook_that_goes_on(playboo
     assert str(result.error) == said
 
 
+@pytest.mark.parametrize(("before", "code"), [(Status.OK, ExitCode.USAGE), (Status.CHANGED, ExitCode.TASK_FAILED)])
+def test_the_inventory_is_refused_only_before_something_was_changed(before, code):
+    result = outcome.Result("site.yml", returned=2)
+    result.add(HostEnded(START, "a", before))
+    result.add(HostEnded(Task("2", "t", action="ansible.builtin.validate_argument_spec"), "a", Status.FAILED, "m"))
+    result.add(Ended({"a": 1}, {"a": 1}, {}))
+    assert result.error.code == code
+
+
 def test_a_rescued_failure_is_none():
     result = outcome.Result("site.yml", returned=0)
     result.add(HostEnded(Task("1", "t", path=pathlib.PurePath("validate-inventory.yml")), "a", Status.FAILED, "m"))
