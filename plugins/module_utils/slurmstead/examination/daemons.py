@@ -55,7 +55,8 @@ def _unit(name: str, shown: dict[str, str]) -> dict[str, Any]:
 def died_of(unit: str) -> str:
     """Return why a unit's daemon ended when it did so last; empty if it did not say so."""
     _, out, _ = run("journalctl", "--quiet", "--boot", "--output=cat", "--lines=50", f"--unit={unit}")
-    return (FATAL.findall(out) or [""])[-1]
+    said = FATAL.findall(out)
+    return str(said[-1]) if said else ""
 
 
 def started(pid: int) -> float:
