@@ -138,6 +138,7 @@ def cluster(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(slurm_change, "HEALTHY", 0.2)
     monkeypatch.setattr(slurm_change, "PAUSE", 0.01)
     monkeypatch.setattr(slurm_change, "LOOK", 0.0)
+    monkeypatch.setattr(slurm_change, "SETTLE", 0.0)
     return Cluster(tmp_path)
 
 
@@ -494,6 +495,25 @@ def test_only_what_slurm_drained_for_slurmd_is_taken_back(state: str, reason: st
     assert slurm_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T09:00:12"}) == expected
     older = slurm_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T08:59:59"})
     assert older == (slurm_workers.CURRENT if expected else ""), "slurmd may not have registered yet"
+
+
+def test_slurmd_is_named_where_a_job_that_waited_has_the_number_of_another(
+    running: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts when the workers have said which jobs they have, and its node is drained then."""
+    run(running)
+    running.jobs = [RUNNING, Job("8", "PENDING", "main", ())]
+    running.slurmd_started = time_of_slurm(5)
+    running.started = time.time() - 60
+
+    def settle(seconds: float) -> None:
+        running.drained = {"n2": "Duplicate jobid"}
+        running.reason = {"ReasonSetByUser": "slurm", "ReasonChangedAt": time_of_slurm(0)}
+
+    monkeypatch.setattr(slurm_change.time, "sleep", settle)
+
+    assert run(running).restart_slurmd == ["n2"]
+    assert running.done == ["reconfigure"]
 
 
 def test_workers_say_once_after_a_start_of_slurmctld_which_jobs_they_have(running: Cluster) -> None:

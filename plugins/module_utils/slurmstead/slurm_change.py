@@ -45,6 +45,9 @@ CERTAIN = 30.0
 They are BatchStartTimeout and the timeout of a message, 10 each (_purge_missing_jobs in src/slurmctld/job_mgr.c).
 """
 
+SETTLE = 5.0
+"""Seconds in which jobs that wait start on what has become free, so that numbers that were given twice are found."""
+
 COUNTED = "jobs-counted"
 """Name of a note: of which start of slurmctld the workers have said again what they run."""
 
@@ -156,8 +159,12 @@ class Run:
         known = self.store.recall(COUNTED).get("start", 0.0)
         if not known < started < time.time() - CERTAIN or not self.slurm.partitions_are_up():
             return
-        if not self.slurm.state().running or not self.slurm.reconfigure():
-            self.store.note(COUNTED, {"start": started})
+        state = self.slurm.state()
+        if state.running and self.slurm.reconfigure():
+            return
+        self.store.note(COUNTED, {"start": started})
+        if state.running and any(job.pending for job in state.jobs):
+            time.sleep(SETTLE)
 
     def _ailment(self, answers: bool) -> str:
         """Return why slurmctld needs a new start with the files that it has; empty if it does not."""
