@@ -52,6 +52,11 @@ def submit(cluster: Any, *arguments: object, code: int = 0) -> str:
     return str(cluster.run_of(cluster.stead("submit", "--wait", *arguments, code=code, seconds=1200)))
 
 
+def directory_of(cluster: Any, run: str) -> str:
+    """Return where a run is on the share."""
+    return f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+
+
 def output(cluster: Any, run: str, name: str = "stdout") -> str:
     """Return what a run printed."""
-    return str(cluster.user(f"cat {cluster.variables['STEAD_DIRECTORY']}/runs/{run}/{name}"))
+    return str(cluster.user(f"cat {directory_of(cluster, run)}/{name}"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.engines.running import submit
+from tests.lab.engines.running import directory_of, submit
 
 NODES = (1, 2, 3)
 
@@ -33,7 +33,7 @@ def row(name: str, what: str, values: list[float]) -> str:
 
 def printed(cluster: Any, run: str) -> str:
     """Return what a run and its tasks printed, each file below its name."""
-    below = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+    below = directory_of(cluster, run)
     return str(cluster.user(f"cd {below} && find . -name stdout -o -name stderr | sort | xargs tail -vn 20"))
 
 

@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any
 
-from tests.lab.engines.running import BROKER, output, submit
+from tests.lab.engines.running import BROKER, directory_of, output, submit
 
 PULSE = """
 import pathlib, time
@@ -46,7 +46,7 @@ def test_dask_grows_and_shrinks_while_it_works(lab: Any, cluster: Any, example: 
     (job,) = cluster.jobs()[run]["jobs"]
 
     def wait_for(workers: int) -> None:
-        place = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+        place = directory_of(cluster, run)
         deadline = time.monotonic() + 300
         while cluster.user(f"tail -n 1 {place}/stdout 2>/dev/null || true").strip() != str(workers):
             assert time.monotonic() < deadline, cluster.user(f"squeue; tail {place}/stdout {place}/stderr")
@@ -60,7 +60,7 @@ def test_dask_grows_and_shrinks_while_it_works(lab: Any, cluster: Any, example: 
     first, second = cluster.user(f"scontrol show hostnames $(squeue --noheader --jobs={job} --format=%N)").split()
     cluster.user(f"cd /tmp && scontrol update jobid={job} nodelist={first}")
     wait_for(2)
-    cluster.user(f"touch {cluster.variables['STEAD_DIRECTORY']}/runs/{run}/work/enough")
+    cluster.user(f"touch {directory_of(cluster, run)}/work/enough")
 
     assert cluster.wait(run)["state"] == "completed"
     assert output(cluster, run).splitlines()[-1] == "sum 19900"

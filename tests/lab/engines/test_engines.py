@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.lab.engines.running import output, submit
+from tests.lab.engines.running import directory_of, output, submit
 
 PRIMES = {0: 1229, 1: 1033, 2: 983, 3: 958, 4: 930, 5: 924}
 """How many primes are in each ten thousand numbers."""
@@ -13,7 +13,7 @@ PRIMES = {0: 1229, 1: 1033, 2: 983, 3: 958, 4: 930, 5: 924}
 
 def test_each_task_of_the_array_takes_its_own_line(cluster: Any, example: Any) -> None:
     run = submit(cluster, example("array"))
-    said = cluster.user(f"cd {cluster.variables['STEAD_DIRECTORY']}/runs/{run}/tasks && head -n1 */stdout")
+    said = cluster.user(f"cd {directory_of(cluster, run)}/tasks && head -n1 */stdout")
     seen = re.findall(r"==> (\d)/stdout <==\n(\d+) primes", said)
 
     assert {int(task): int(count) for task, count in seen} == PRIMES
@@ -30,7 +30,7 @@ def test_ranks_of_mpi_on_two_nodes_hear_each_other(cluster: Any, example: Any) -
 
 def test_dask_computes_on_all_nodes_of_the_job_and_leaves_nothing(lab: Any, cluster: Any, example: Any) -> None:
     run = submit(cluster, example("dask"), "--nodes", 2, "--", 20_000)
-    below = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+    below = directory_of(cluster, run)
 
     assert output(cluster, run) == "below 20000, the chain of 17673 is the longest: 278 steps"
     assert output(cluster, run, "stderr").startswith("4 processes, ")

@@ -13,14 +13,14 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
-from tests.lab.engines.running import output, submit
+from tests.lab.engines.running import directory_of, output, submit
 
 DASHBOARD = re.compile(r"^dashboard at (\S+), its token in (\S+)$", re.MULTILINE)
 
 
 def test_ray_computes_on_all_nodes_of_the_job_and_leaves_nothing(lab: Any, cluster: Any, example: Any) -> None:
     run = submit(cluster, example("ray"), "--", 1_000_000)
-    below = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+    below = directory_of(cluster, run)
 
     assert output(cluster, run) == "1000000 darts: pi is about 3.142540"
     assert "\n2 of 2 nodes, " in output(cluster, run, "stderr")
@@ -62,7 +62,7 @@ def test_the_dashboard_answers_through_ssh_whoever_has_the_token_until_the_job_i
     lab: Any, cluster: Any, example: Any
 ) -> None:
     run = cluster.run_of(cluster.stead("submit", example("ray"), "--", 10**12))
-    below = f"{cluster.variables['STEAD_DIRECTORY']}/runs/{run}"
+    below = directory_of(cluster, run)
     deadline = time.monotonic() + 600
     while not (seen := DASHBOARD.search(cluster.user(f"cat {below}/stderr 2>/dev/null || true"))):
         assert time.monotonic() < deadline, cluster.user(f"squeue; tail {below}/stderr {below}/work/ray.log")
