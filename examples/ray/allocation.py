@@ -69,19 +69,25 @@ def start(name: str, arguments: list[str], log: int) -> subprocess.Popen[bytes]:
 
 
 def connect(head: str, count: int, steps: list[subprocess.Popen[bytes]]) -> None:
-    """Connect to Ray when all of its nodes are there."""
+    """Connect to Ray, and wait until all of its nodes are there."""
     deadline = time.monotonic() + START_SECONDS
-    while True:
+    while not is_ready(head, count):
         if any(step.poll() is not None for step in steps) or time.monotonic() > deadline:
             raise RuntimeError("Ray did not start on all nodes: see ray.log")
-        with contextlib.suppress(ConnectionError, RuntimeError, OSError):
-            ray.init(address=head, _node_ip_address=node.own_address(), log_to_driver=False)
-            break
         time.sleep(1)
-    while len([one for one in ray.nodes() if one["Alive"]]) < count:
-        if time.monotonic() > deadline:
-            raise RuntimeError("Ray did not start on all nodes: see ray.log")
-        time.sleep(0.5)
+
+
+def is_ready(head: str, count: int) -> bool:
+    """Connect to Ray as soon as it is on this node, and return whether it is on all nodes."""
+    # Earlier, it would take another node for this one.
+    if not (node.SCRATCH / "session_latest/sockets/raylet").exists():
+        return False
+    if not ray.is_initialized():
+        try:
+            ray.init(address=head, _node_ip_address=node.own_address(), log_to_driver=False)
+        except (RuntimeError, OSError):
+            return False
+    return len([one for one in ray.nodes() if one["Alive"]]) >= count
 
 
 def end(steps: list[subprocess.Popen[bytes]]) -> None:

@@ -11,9 +11,13 @@ RAY_MEGABYTES = {True: 1000, False: 500}
 DIRECTORY = pathlib.Path(f"ray-{os.environ['SLURM_JOB_ID']}").absolute()
 """Where the job's token is, on the share."""
 
+SCRATCH = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "ray"
+"""Directory of Ray's own files, on each node."""
+
 PATIENCE = {
     "RAY_NUM_REDIS_GET_RETRIES": "150",
     "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "300",
+    "RAY_DASHBOARD_SUBPROCESS_MODULE_WAIT_READY_TIMEOUT": "300",
     "RAY_raylet_start_wait_time_s": "300",
     "RAY_agent_register_timeout_ms": "300000",
     "RAY_worker_register_timeout_seconds": "300",
@@ -56,8 +60,7 @@ def command(head: str, dashboard: str) -> list[str]:
     address, port = head.split(":")
     first = address == own_address()
     left = max(megabytes() - RAY_MEGABYTES[first], 200) * 2**20
-    scratch = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "ray"
-    place = ["--head", f"--port={port}", f"--temp-dir={scratch}"] if first else [f"--address={head}"]
+    place = ["--head", f"--port={port}", f"--temp-dir={SCRATCH}"] if first else [f"--address={head}"]
     if first:
         place += ["--include-dashboard=true", f"--dashboard-host={address}", f"--dashboard-port={dashboard}"]
         place += [f"--ray-client-server-port={free_port(address)}"]
