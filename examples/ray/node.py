@@ -5,7 +5,7 @@ import pathlib
 import socket
 import sys
 
-RAY_MEGABYTES = {True: 1000, False: 500}
+RAY_MEGABYTES = {True: 1200, False: 500}
 """Memory that Ray's own processes take, on the job's first node and on another."""
 
 DIRECTORY = pathlib.Path(f"ray-{os.environ['SLURM_JOB_ID']}").absolute()
