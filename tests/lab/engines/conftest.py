@@ -25,7 +25,7 @@ def cluster(lab: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[clie
 
 
 @pytest.fixture(scope="session")
-def wheels(lab: Any, cluster: client.Cluster) -> Callable[..., str]:
+def wheels(lab: Any, cluster: client.Cluster) -> Iterator[Callable[..., str]]:
     """What examples need together, by their names, as one requirements.txt, whose wheels are on the share."""
     version = lab.user("python3 -c 'import sys; print(\"%d.%d\" % sys.version_info[:2])'")
 
@@ -36,11 +36,12 @@ def wheels(lab: Any, cluster: client.Cluster) -> Callable[..., str]:
         send(lab, cluster.directory / label, place)
         return f"--no-index\n--find-links {place}\n{needed}"
 
-    return bring
+    yield bring
+    lab.user(f"rm -rf {cluster.variables['STEAD_DIRECTORY']}-wheels-*")
 
 
 @pytest.fixture(scope="session")
-def building(lab: Any, cluster: client.Cluster, wheels: Callable[..., str]) -> Iterator[concurrent.futures.Future[str]]:
+def building(cluster: client.Cluster, wheels: Callable[..., str]) -> Iterator[concurrent.futures.Future[str]]:
     """The environment of TOGETHER, which a worker builds while the test does something else: its directory."""
 
     def build() -> str:
@@ -50,7 +51,6 @@ def building(lab: Any, cluster: client.Cluster, wheels: Callable[..., str]) -> I
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         yield pool.submit(build)
-    lab.user(f"rm -rf {cluster.variables['STEAD_DIRECTORY']}-wheels-*")
 
 
 @pytest.fixture(scope="session")
