@@ -13,10 +13,11 @@ from typing import Any
 
 import mistakes
 
-from ansible.module_utils.slurmstead import conf_model, slurm_check
-from ansible.module_utils.slurmstead.commands import run
-from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm
+from ansible.module_utils.slurmstead.change import check as change_check
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 
 
 def controllers() -> list[str]:
@@ -40,7 +41,7 @@ def main() -> None:
             "taken": str(listener.getsockname()[1]),
         }
         results = [tried(mistake, good, names, version, slurm) for mistake in mistakes.MISTAKES]
-        fine = slurm_check.check(good, good, version, slurm.state(), where(good))
+        fine = change_check.check(good, good, version, slurm.state(), where(good))
     document = {
         "version": version,
         "before": before,
@@ -64,7 +65,7 @@ def tried(
     """Make one mistake; None where it is none in this version."""
     if mistake.versions and not version.startswith(mistake.versions):
         return None
-    verdict = slurm_check.check(good, mistake.files(good, names), version, slurm.state(), where(good))
+    verdict = change_check.check(good, mistake.files(good, names), version, slurm.state(), where(good))
     refusals = [str(finding) for finding in verdict.mistakes] or verdict.plan.refusals
     lines = refusals if mistake.refused else [str(finding) for finding in verdict.warnings]
     return {

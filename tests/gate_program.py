@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import pathlib
-import re
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-UTILITIES = ROOT / "plugins" / "module_utils" / "slurmstead"
-MAIN = (ROOT / "tests" / "gate_main.py", ROOT / "tests" / "mistakes.py")
+from ansible.module_utils.slurmstead.reach import remote_call
 
-IMPORT = re.compile(r"^from ansible\.module_utils\.slurmstead(?:\.(\w+))? import ([\w, ]+)$", re.MULTILINE)
+HERE = pathlib.Path(__file__).resolve().parent
+MAIN = (HERE / "gate_main.py", HERE / "mistakes.py")
 
 START = """
 import base64, runpy, sys, tempfile
@@ -24,29 +22,12 @@ with tempfile.NamedTemporaryFile(suffix=".zip") as archive:
 """
 
 
-def imported(path: pathlib.Path) -> set[pathlib.Path]:
-    """Return the files of module_utils that a file imports, and that these import."""
-    found: set[pathlib.Path] = set()
-    new = {path}
-    while new:
-        names = {name for file in new for name in _names(file.read_text())}
-        new = {UTILITIES / f"{name}.py" for name in names} - found
-        found |= new
-    return found
-
-
-def _names(text: str) -> list[str]:
-    return [name for module, names in IMPORT.findall(text) for name in ([module] if module else names.split(", "))]
-
-
 def program() -> str:
     """Return the program. It fits into one argument of a command, which is 128 KiB (execve(2))."""
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(imported(MAIN[0])):
-            archive.write(path, f"ansible/module_utils/slurmstead/{path.name}")
-        for package in ("ansible", "ansible/module_utils", "ansible/module_utils/slurmstead"):
-            archive.writestr(f"{package}/__init__.py", "")
+        for name, (text, is_package) in remote_call.sources(remote_call.imports("", MAIN[0].read_text())).items():
+            archive.writestr(name.replace(".", "/") + ("/__init__.py" if is_package else ".py"), text)
         for path in MAIN:
             archive.write(path, path.name)
     return START.format(encoded=base64.b64encode(held.getvalue()).decode())

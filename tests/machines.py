@@ -7,7 +7,9 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
-from ansible.module_utils.slurmstead import hardware, hwloc
+from ansible.module_utils.slurmstead.hardware import hwloc
+from ansible.module_utils.slurmstead.hardware.measure import compress, expand
+from ansible.module_utils.slurmstead.hardware.measure import measure as measure_machine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Machine:
 
     def online(self) -> list[tuple[int, list[int]]]:
         """Return the cores with the CPUs that are online."""
-        off = hardware.expand(self.offline)
+        off = expand(self.offline)
         cores = [(package, [cpu for cpu in cpus if cpu not in off]) for package, cpus in self.cores()]
         return [(package, cpus) for package, cpus in cores if cpus]
 
@@ -69,16 +71,16 @@ def build(root: pathlib.Path, machine: Machine) -> pathlib.Path:
     """Make the files of a machine below a root."""
     everything = [cpu for _, cpus in machine.cores() for cpu in cpus]
     directory = "sys/devices/system/cpu"
-    write(root, f"{directory}/present", hardware.compress(everything) + "\n")
+    write(root, f"{directory}/present", compress(everything) + "\n")
     write(root, f"{directory}/isolated", machine.isolated + "\n")
-    write(root, f"{directory}/online", hardware.compress(cpu for _, cpus in machine.online() for cpu in cpus) + "\n")
+    write(root, f"{directory}/online", compress(cpu for _, cpus in machine.online() for cpu in cpus) + "\n")
     words = [word.split("*") for word in machine.capacity.split()]
     capacity = [value for count, value in words for _ in range(int(count))]
     for package, cpus in machine.online():
         for cpu in cpus:
             topology = f"{directory}/cpu{cpu}/topology"
             write(root, f"{topology}/physical_package_id", "-1\n" if machine.nameless else f"{package}\n")
-            write(root, f"{topology}/core_cpus_list", hardware.compress(cpus) + "\n")
+            write(root, f"{topology}/core_cpus_list", compress(cpus) + "\n")
             if capacity:
                 write(root, f"{directory}/cpu{cpu}/cpu_capacity", capacity[cpu] + "\n")
     for kind, cpus_of_kind in machine.types.items():
@@ -137,7 +139,7 @@ def measure(root: pathlib.Path, machine: Machine, version: str | None = None) ->
     """Return what slurm_hardware would say of a machine that has a version of Slurm."""
     return {
         "architecture": machine.architecture,
-        **hardware.measure(build(root, machine)),
+        **measure_machine(build(root, machine)),
         "hwloc": hwloc.counts(export(machine)) if machine.hwloc else None,
         "slurm": version,
     }

@@ -7,7 +7,6 @@ import base64
 import importlib
 import os
 import pathlib
-import tempfile
 from typing import Any
 
 import ansible.module_utils
@@ -15,7 +14,8 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-archive = importlib.import_module("ansible.module_utils.slurmstead.backup_archive")
+archive = importlib.import_module("ansible.module_utils.slurmstead.backup.archive")
+durable = importlib.import_module("ansible.module_utils.slurmstead.reach.durable")
 
 
 class ActionModule(ActionBase):
@@ -59,15 +59,5 @@ def _target(output: str | None, name: str) -> pathlib.Path:
 
 
 def write(path: pathlib.Path, content: bytes) -> None:
-    """Write a file that only its owner can read, and give it its name when it has been read back."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
-        archive.unpack(pathlib.Path(name).read_bytes())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    """Write an archive that only its owner can read; one that cannot be read back replaces none."""
+    durable.write(path, content, mode=0o600, prove=lambda new: archive.unpack(new.read_bytes()))

@@ -26,8 +26,8 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-accounts = importlib.import_module("ansible.module_utils.slurmstead.accounts")
-diagnosis = importlib.import_module("ansible.module_utils.slurmstead.diagnosis")
+accounts = importlib.import_module("ansible.module_utils.slurmstead.identity.accounts")
+diagnosis = importlib.import_module("ansible.module_utils.slurmstead.doctor.findings")
 
 
 class ActionModule(ActionBase):

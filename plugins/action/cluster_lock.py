@@ -19,8 +19,8 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-lock = importlib.import_module("ansible.module_utils.slurmstead.cluster_lock")
-reach = importlib.import_module("ansible.module_utils.slurmstead.reach")
+lock = importlib.import_module("ansible.module_utils.slurmstead.reach.cluster_lock")
+reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
 
 SECONDS = 60
 """In which the control node has to answer; emulated ones are slow."""

@@ -15,8 +15,8 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-archive = importlib.import_module("ansible.module_utils.slurmstead.backup_archive")
-record = importlib.import_module("ansible.module_utils.slurmstead.hardware_record")
+archive = importlib.import_module("ansible.module_utils.slurmstead.backup.archive")
+record = importlib.import_module("ansible.module_utils.slurmstead.hardware.record")
 
 
 class ActionModule(ActionBase):

@@ -27,7 +27,7 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-reach = importlib.import_module("ansible.module_utils.slurmstead.reach")
+reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
 
 SECONDS = 60
 """In which a machine has to present its key; emulated ones are slow."""

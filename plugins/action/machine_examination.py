@@ -8,7 +8,7 @@ units    units that have to run, without `.service`
 paths    whether a file system of its own has to be mounted there, by directory
 ports    TCP ports that are open on purpose
 
-`examined` in its result has what was seen (see module_utils/slurmstead/examination), `offset` the least and the most
+`examined` in its result has what was seen (see module_utils/slurmstead/doctor/facts), `offset` the least and the most
 that the machine's clock can be ahead of this computer's, in seconds. What does not answer is given up after seconds.
 """
 
@@ -24,7 +24,7 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-remote_call = importlib.import_module("ansible.module_utils.slurmstead.remote_call")
+remote_call = importlib.import_module("ansible.module_utils.slurmstead.reach.remote_call")
 
 
 class ActionModule(ActionBase):
@@ -36,7 +36,7 @@ class ActionModule(ActionBase):
         # One for all machines of a run, and another one in the next (get_unique_id in ansible/utils/vars.py).
         arguments = {"ports": [], **self._task.args, "salt": str(self._task._uuid)}
         execute, before = self._low_level_execute_command, time.time()
-        result: dict[str, Any] = remote_call.ask(execute, "examination.everything", "examine", arguments)
+        result: dict[str, Any] = remote_call.ask(execute, "doctor.facts.everything", "examine", arguments)
         if "returned" in result:
             examined = result.pop("returned")
             offset = [examined["time"] - time.time(), examined["time"] - before]

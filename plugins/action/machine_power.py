@@ -23,8 +23,8 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-machine_answer = importlib.import_module("ansible.module_utils.slurmstead.machine_answer")
-reach = importlib.import_module("ansible.module_utils.slurmstead.reach")
+machine_answer = importlib.import_module("ansible.module_utils.slurmstead.reach.answer")
+reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
 
 CONNECT_SECONDS = 30
 """In which a machine has to answer; emulated ones are slow."""

@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-record = importlib.import_module("ansible.module_utils.slurmstead.hardware_record")
+record = importlib.import_module("ansible.module_utils.slurmstead.hardware.record")
 
 HEADER = "# Measured by site.yml; a node that is off keeps its place in the cluster by this file.\n"
 

@@ -34,15 +34,10 @@ CLUSTER_VARS = PROJECT / "playbooks/vars/cluster.yml"
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
-from ansible.module_utils.slurmstead.inventory import (
-    Groups,
-    Inventory,
-    Specs,
-    Variable,
-    problems,
-)
-from ansible.module_utils.slurmstead.inventory_files import repeated_keys, variable_files
-from ansible.module_utils.slurmstead.inventory_variables import COMPARED_CONNECTION_VARIABLES
+from ansible.module_utils.slurmstead.inventory.check import problems
+from ansible.module_utils.slurmstead.inventory.files import repeated_keys, variable_files
+from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable
+from ansible.module_utils.slurmstead.inventory.variables import COMPARED_CONNECTION_VARIABLES
 
 
 class ActionModule(ActionBase):

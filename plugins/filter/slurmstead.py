@@ -17,13 +17,13 @@ ROLES = pathlib.Path(__file__).parents[2] / "roles"
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-core_gres = importlib.import_module("ansible.module_utils.slurmstead.core_gres")
-hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware_report")
-slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.slurm_conf")
-slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.slurm_nodes")
-slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.slurm_versions")
-parameters = importlib.import_module("ansible.module_utils.slurmstead.slurmd_parameters")
-upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.upgrade_order")
+core_gres = importlib.import_module("ansible.module_utils.slurmstead.hardware.core_gres")
+hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware.report")
+slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.conf.text")
+slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.hardware.node_lines")
+slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.conf.versions")
+parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
+upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
 
 
 def mount_unit(path: str) -> str:

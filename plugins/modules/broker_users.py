@@ -41,7 +41,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import broker, private_file
+from ansible.module_utils.slurmstead.identity import broker
+from ansible.module_utils.slurmstead.reach import durable
 
 PASSWORDS = pathlib.Path("/etc/slurmstead/celery_broker.json")
 CLIENTS = "/etc/slurmstead/celery"
@@ -61,7 +62,7 @@ def client_files(passwords: broker.Passwords, users: list[str], address: str) ->
 def write(passwords: broker.Passwords, path: pathlib.Path) -> None:
     """Write the file at once; nobody else can read it at any moment."""
     path.parent.mkdir(mode=0o755, exist_ok=True)
-    private_file.write(path, json.dumps(passwords).encode())
+    durable.write(path, json.dumps(passwords).encode(), mode=0o400)
 
 
 def main() -> None:

@@ -46,11 +46,14 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import backup_archive, conf_model, controller_state, munge
-from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_change import STATE
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm
-from ansible.module_utils.slurmstead.slurm_jobs import State
+from ansible.module_utils.slurmstead.backup import archive as backup_archive
+from ansible.module_utils.slurmstead.change.change import STATE
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.identity import munge
+from ansible.module_utils.slurmstead.slurm import state as controller_state
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import State
 
 ETC = pathlib.Path("/etc/slurm")
 

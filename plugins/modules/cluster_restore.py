@@ -52,21 +52,18 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import (
-    accounts,
-    backup_archive,
-    conf_model,
-    controller_state,
-    gate,
-    munge,
-    slurm_versions,
-)
-from ansible.module_utils.slurmstead.commands import run
-from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.restore_refusals import Target, refusals
-from ansible.module_utils.slurmstead.slurm_change import STATE
-from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm
-from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+from ansible.module_utils.slurmstead.backup import archive as backup_archive
+from ansible.module_utils.slurmstead.backup.refusals import Target, refusals
+from ansible.module_utils.slurmstead.change.change import STATE
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.conf import versions as conf_versions
+from ansible.module_utils.slurmstead.gate import gate as gate_gate
+from ansible.module_utils.slurmstead.identity import accounts, munge
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm import state as controller_state
+from ansible.module_utils.slurmstead.slurm.daemons import UNIT, Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 ETC = pathlib.Path("/etc/slurm")
 RESTORED = "restored"
@@ -82,13 +79,13 @@ def here(store: Store, slurm: Slurm, state_directory: str) -> tuple[Job, ...]:
     files, version = store.seen(), slurm.version()
     if not version or "slurm.conf" not in files or not (pathlib.Path(state_directory) / controller_state.JOBS).exists():
         return ()
-    return gate.passage(files, version, State(), state_directory).queue.live
+    return gate_gate.passage(files, version, State(), state_directory).queue.live
 
 
 def target(module: AnsibleModule, store: Store, slurm: Slurm) -> Target:
     """Return what the archive is compared with."""
     release = platform.freedesktop_os_release()
-    installed = slurm.version() or slurm_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
+    installed = slurm.version() or conf_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
     found = store.seen().get("slurm.conf")
     directory = conf_model.read(found or "").value("StateSaveLocation", STATE)
     _, users = accounts.wanted([], module.params["users"])

@@ -33,8 +33,8 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm
-from ansible.module_utils.slurmstead.worker_pause import paused
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.workers.pause import paused
 
 SECONDS = 30.0
 """In which slurmctld has to answer."""

@@ -64,7 +64,8 @@ from collections.abc import Iterator
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import lab, lab_board
+from ansible.module_utils.slurmstead.lab import board as lab_board
+from ansible.module_utils.slurmstead.lab import machine as lab
 
 PROBE_SECONDS = 10
 CONSOLE_LINES = 25

@@ -45,7 +45,8 @@ import shutil
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import accounts
+from ansible.module_utils.slurmstead.identity import accounts
+from ansible.module_utils.slurmstead.reach import durable
 
 SKELETON = pathlib.Path("/etc/skel")
 KEYS = pathlib.Path("/etc/ssh/authorized_keys.d")
@@ -108,12 +109,9 @@ def keys_text(user: accounts.User) -> str:
 
 
 def write_keys(user: accounts.User) -> None:
-    """Write the keys of a user, atomically."""
+    """Write the keys of a user."""
     KEYS.mkdir(mode=0o755, exist_ok=True)
-    new = KEYS / f".{user.name}"
-    new.write_text(keys_text(user))
-    new.chmod(0o644)
-    new.rename(KEYS / user.name)
+    durable.write(KEYS / user.name, keys_text(user).encode())
 
 
 def main() -> None:

@@ -98,9 +98,10 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import disks
-from ansible.module_utils.slurmstead.disks import Disk, DiskError
-from ansible.module_utils.slurmstead.volumes import (
+from ansible.module_utils.slurmstead.reach import durable
+from ansible.module_utils.slurmstead.storage import disks
+from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError
+from ansible.module_utils.slurmstead.storage.volumes import (
     REPORT,
     SLACK,
     TAG,
@@ -397,7 +398,8 @@ class Volume:
             if disks.read_text(UNITS / name) != text.strip():
                 changed = True
                 if self.act(f"write {UNITS / name}"):
-                    self.write(UNITS / name, text)
+                    UNITS.mkdir(exist_ok=True)
+                    durable.write(UNITS / name, text.encode())
         link = UNITS / "local-fs.target.wants" / self.unit.name
         if not link.is_symlink():
             changed = True
@@ -424,17 +426,6 @@ class Volume:
                     f"expected {self.wanted.device} at {self.wanted.path} after `systemctl start {self.unit.name}`, "
                     f"found {mount.source if mount else 'nothing'}: see `journalctl --unit {self.unit.name}`"
                 )
-
-    def write(self, path: Path, text: str) -> None:
-        """Replace a file at once; on disk before its name is, because an empty unit file masks the unit."""
-        path.parent.mkdir(exist_ok=True)
-        new = path.with_name(f".{path.name}.new")
-        with new.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
-        new.replace(path)
 
     def ensure_size(self) -> None:
         """Let the mounted file system fill the logical volume; both can grow while they are in use."""

@@ -55,7 +55,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import accounts, hardware, slurm_nodes, slurm_versions
+from ansible.module_utils.slurmstead.conf import versions as conf_versions
+from ansible.module_utils.slurmstead.hardware import measure, node_lines
+from ansible.module_utils.slurmstead.identity import accounts
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -87,11 +89,11 @@ def node_problems(measured: Mapping[str, Any], declared: Mapping[str, Any], vers
     >>> node_problems(measured, {"RealMemory": 4096}, None)
     ['slurm_nodes: RealMemory=4096 is declared, but the node has 1024 MiB; declare less, or nothing']
     """
-    if not declared or not slurm_nodes.was_measured(measured):
+    if not declared or not node_lines.was_measured(measured):
         return []
     try:
-        slurm_nodes.node_keys(measured, declared, version)
-    except slurm_nodes.NodeError as error:
+        node_lines.node_keys(measured, declared, version)
+    except node_lines.NodeError as error:
         return [f"slurm_nodes: {error}"]
     return []
 
@@ -115,12 +117,12 @@ def main() -> None:
     states = (line.split() for line in installed.splitlines())
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
     release = platform.freedesktop_os_release()
-    version = slurm_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
+    version = conf_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
     problems = [
         *release_problems(release, module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),
         *accounts.conflicts(groups, users, accounts.known()),
-        *node_problems(hardware.measure(Path("/")), module.params["node"], version),
+        *node_problems(measure.measure(Path("/")), module.params["node"], version),
     ]
     packages = sorted(package for state, package in states if state == "installed")
     facts = {"packages": packages, "slurm_version": version}

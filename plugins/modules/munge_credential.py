@@ -37,7 +37,7 @@ import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import credentials
+from ansible.module_utils.slurmstead.identity import credentials
 
 HINTS = {
     "Rewound": "its clock is ahead of this node's: compare `chronyc tracking` on both",

@@ -37,9 +37,9 @@ import secrets
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import credentials, munge
-from ansible.module_utils.slurmstead.commands import run
-from ansible.module_utils.slurmstead.slurm_daemons import MUNGED, main_process
+from ansible.module_utils.slurmstead.identity import credentials, munge
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm.daemons import MUNGED, main_process
 
 LENGTH = 128
 """Bytes, as mungekey(8) makes them."""

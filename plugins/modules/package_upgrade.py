@@ -53,11 +53,13 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import apt, apt_plan, own_daemons
-from ansible.module_utils.slurmstead.apt import AptError
-from ansible.module_utils.slurmstead.apt_plan import Package, Plan
-from ansible.module_utils.slurmstead.own_daemons import DaemonError
-from ansible.module_utils.slurmstead.reboot_reasons import reboot_reasons
+from ansible.module_utils.slurmstead.packages import apt
+from ansible.module_utils.slurmstead.packages import daemons as own_daemons
+from ansible.module_utils.slurmstead.packages import plan as apt_plan
+from ansible.module_utils.slurmstead.packages.apt import AptError
+from ansible.module_utils.slurmstead.packages.daemons import DaemonError
+from ansible.module_utils.slurmstead.packages.plan import Package, Plan
+from ansible.module_utils.slurmstead.packages.reboot_reasons import reboot_reasons
 
 Changes = dict[str, tuple[str, str]]
 """Versions before and after by name of package; one that is empty says that the package is not there."""

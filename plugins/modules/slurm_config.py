@@ -66,10 +66,10 @@ from collections.abc import Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import conf_model
-from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_change import FailedError, RefusedError, Run
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm, Systemd
+from ansible.module_utils.slurmstead.change.change import FailedError, RefusedError, Run
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm, Systemd
 
 
 def diff(before: Mapping[str, str], files: Mapping[str, str], directory: str) -> list[dict[str, str]]:

@@ -37,11 +37,11 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.commands import run
-from ansible.module_utils.slurmstead.gate_verdict import died_of
-from ansible.module_utils.slurmstead.hostlist import compress
-from ansible.module_utils.slurmstead.slurm_answers import flags
-from ansible.module_utils.slurmstead.slurm_daemons import UNIT, Slurm, Systemd
+from ansible.module_utils.slurmstead.gate.verdict import died_of
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm.answers import flags
+from ansible.module_utils.slurmstead.slurm.daemons import UNIT, Slurm, Systemd
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
 
 PAUSE = 0.2
 

@@ -88,7 +88,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import hardware, hwloc
+from ansible.module_utils.slurmstead.hardware import hwloc, measure
 
 
 def output(module: AnsibleModule, program: str, option: str) -> str:
@@ -106,12 +106,12 @@ def main() -> None:
     module.run_command_environ_update = {"LC_ALL": "C", "LANGUAGE": "C"}
     measured = {
         "architecture": os.uname().machine,
-        **hardware.measure(Path("/")),
+        **measure.measure(Path("/")),
         "hwloc": hwloc.look(),
-        "slurm": hardware.version(output(module, "slurmd", "-V")),
+        "slurm": measure.version(output(module, "slurmd", "-V")),
         # Complaints about the arrangement go to standard error, in the middle of a line.
-        "slurmd": hardware.slurmd_says(output(module, "slurmd", "-C")),
-        "munge": hardware.version(output(module, "munge", "--version")),
+        "slurmd": measure.slurmd_says(output(module, "slurmd", "-C")),
+        "munge": measure.version(output(module, "munge", "--version")),
     }
     module.exit_json(changed=False, hardware=measured)
 

@@ -47,8 +47,8 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm
-from ansible.module_utils.slurmstead.slurm_workers import OUTDATED, drained_by_slurm, strays
+from ansible.module_utils.slurmstead.change.workers import OUTDATED, drained_by_slurm, strays
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 
 
 def main() -> None:

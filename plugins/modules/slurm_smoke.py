@@ -74,8 +74,10 @@ from typing import IO, Any, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead import smoke, smoke_probe, smoke_slurm
-from ansible.module_utils.slurmstead.hostlist import compress, expand
+from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
+from ansible.module_utils.slurmstead.smoke import commands as smoke_commands
+from ansible.module_utils.slurmstead.smoke import probe as smoke_probe
+from ansible.module_utils.slurmstead.smoke import verdicts as smoke_verdicts
 
 ANSWER = 10.0
 """Seconds in which a client command of Slurm, or the share, answers. Slurm's own MessageTimeout is as long."""
@@ -154,7 +156,7 @@ def bounded(function: Callable[[], T], seconds: float, what: str) -> T:
 class Run:
     """One run of the smoke test; a context that removes its jobs and files."""
 
-    def __init__(self, found: smoke.Findings, deadline: float) -> None:
+    def __init__(self, found: smoke_verdicts.Findings, deadline: float) -> None:
         self.found = found
         self.begin = time.monotonic()
         self.end = self.begin + deadline - CLEAN_UP
@@ -162,11 +164,11 @@ class Run:
         self.run_limit = deadline / 4
         self.minutes = math.ceil(self.run_limit / 60)
         self.name = f"smoke-{found.nonce}"
-        self.env = smoke_slurm.environment(os.environ)
+        self.env = smoke_commands.environment(os.environ)
         self.steps: list[Step] = []
         self.directory = ""
         self.lost = False
-        self.now: dict[str, smoke_slurm.Node] = {}
+        self.now: dict[str, smoke_commands.Node] = {}
         """The nodes when a step last left one silent."""
         self.others: dict[str, dict[str, str]] = {}
         self.waiting_for: dict[str, str] = {}
@@ -183,7 +185,7 @@ class Run:
         # A slurmctld that is gone cannot be asked; should it come back, --deadline and --time end what is left.
         if not self.lost:
             with contextlib.suppress(NoAnswerError):
-                numbers = [job.number for job in self.queue() if job.state not in smoke_slurm.ENDED]
+                numbers = [job.number for job in self.queue() if job.state not in smoke_commands.ENDED]
                 if numbers:
                     self.slurm("scancel", *numbers)
         if self.directory:
@@ -206,27 +208,27 @@ class Run:
         except OSError as error:
             raise NoAnswerError(f"{command[0]}: {error.strerror}") from None
         if done.returncode:
-            said = smoke_slurm.complaint(done.stderr) or done.stdout.strip()[:200]
+            said = smoke_commands.complaint(done.stderr) or done.stdout.strip()[:200]
             raise NoAnswerError(said or f"{command[0]} ended with {done.returncode}")
         return done.stdout
 
-    def look(self) -> dict[str, smoke_slurm.Node]:
+    def look(self) -> dict[str, smoke_commands.Node]:
         """The state of all nodes."""
         try:
-            return smoke_slurm.read_nodes(self.slurm(*smoke_slurm.SINFO))
+            return smoke_commands.read_nodes(self.slurm(*smoke_commands.SINFO))
         except ValueError as error:
             raise NoAnswerError(str(error)) from None
 
-    def queue(self) -> list[smoke_slurm.Job]:
+    def queue(self) -> list[smoke_commands.Job]:
         """The jobs of this test, those that have ended too."""
         names = ",".join([f"{self.name}-batch"] + [step.name for step in self.steps])
-        form = f"--format={smoke_slurm.QUEUE_FORMAT}"
-        return smoke_slurm.read_queue(self.slurm("squeue", "--noheader", "--states=all", f"--name={names}", form))
+        form = f"--format={smoke_commands.QUEUE_FORMAT}"
+        return smoke_commands.read_queue(self.slurm("squeue", "--noheader", "--states=all", f"--name={names}", form))
 
     def ask(self, name: str, partition: str) -> list[str]:
         """Options of a job of this test."""
         give_up = math.ceil(self.end - time.monotonic())
-        return smoke_slurm.ask(name, partition, smoke_probe.ASKED_MIB, self.minutes, max(give_up, 1))
+        return smoke_commands.ask(name, partition, smoke_probe.ASKED_MIB, self.minutes, max(give_up, 1))
 
     def credential(self) -> None:
         """A credential that only this user can read, for all workers; proved on control first."""
@@ -269,7 +271,7 @@ class Run:
             batch.error = f"not run: {self.found.share_error}"
             return
         script = f'#!/bin/sh\necho "{self.found.nonce} $SLURMD_NODENAME"\n'
-        command = smoke_slurm.sbatch(self.ask(f"{self.name}-batch", partition), self.directory)
+        command = smoke_commands.sbatch(self.ask(f"{self.name}-batch", partition), self.directory)
         try:
             batch.job = self.slurm(*command, script=script).strip().split(";")[0]
             batch.state = "PENDING"
@@ -287,7 +289,7 @@ class Run:
         name = f"{self.name}-{kind}-{len(self.steps)}"
         # Files without a name: nothing to remove, and no pipe that fills up.
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        command = smoke_slurm.srun(self.ask(name, partition), nodes, [*PYTHON, *program])
+        command = smoke_commands.srun(self.ask(name, partition), nodes, [*PYTHON, *program])
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.env, cwd="/")
         step = Step(kind, name, nodes, process, out, err, time.monotonic(), self.give_up(nodes))
         self.steps.append(step)
@@ -334,7 +336,7 @@ class Run:
                 return
             time.sleep(PAUSE)
 
-    def note_step(self, step: Step, job: smoke_slurm.Job | None, now: float) -> None:
+    def note_step(self, step: Step, job: smoke_commands.Job | None, now: float) -> None:
         """Write down what squeue says of a step."""
         if job and job.state == "PENDING":
             self.waiting_for[step.name] = job.reason
@@ -345,7 +347,7 @@ class Run:
         """Whether the batch job is somewhere between submission and end."""
         return self.found.batch.state in {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"}
 
-    def note_batch(self, job: smoke_slurm.Job | None) -> None:
+    def note_batch(self, job: smoke_commands.Job | None) -> None:
         """Write down what squeue says of the batch job; one that ended may be forgotten at once (MinJobAge)."""
         batch = self.found.batch
         if not batch.job:
@@ -371,29 +373,29 @@ class Run:
             for node in smoke_probe.silent(found.answers, "host", step.nodes) if step.kind == "host" else []:
                 found.untested[node] = self.explain(step, node, said)
 
-    def explain(self, step: Step, node: str, said: str) -> smoke.Problem:
+    def explain(self, step: Step, node: str, said: str) -> smoke_verdicts.Problem:
         """Why this node did not answer this step."""
         if step.stopped == "waited":
             # A job that waits for a node which just failed another one says less than that failure.
             if node in self.found.untested and node not in self.others:
                 return self.found.untested[node]
-            sick = smoke.node_problem(self.now.get(node), self.found.user)
+            sick = smoke_verdicts.node_problem(self.now.get(node), self.found.user)
             if sick:
                 return sick
             seconds = time.monotonic() - step.launched
             reason, jobs = self.waiting_for.get(step.name, ""), self.others.get(node, {})
-            return smoke.waited(self.now.get(node), reason, jobs, seconds)
-        error = smoke_slurm.complaint(said, node)
+            return smoke_verdicts.waited(self.now.get(node), reason, jobs, seconds)
+        error = smoke_commands.complaint(said, node)
         if step.stopped == "ran" and not error:
             error = f"no answer within {self.run_limit:.0f} s of the start of the job"
-        return smoke.failed_start(error)
+        return smoke_verdicts.failed_start(error)
 
     def jobs_of_others(self, nodes: list[str]) -> dict[str, dict[str, str]]:
         """Node → number → owner of the jobs that hold something of it, as far as this user may see them."""
-        states, form = "--states=RUNNING,COMPLETING,SUSPENDED", f"--format={smoke_slurm.QUEUE_FORMAT}"
+        states, form = "--states=RUNNING,COMPLETING,SUSPENDED", f"--format={smoke_commands.QUEUE_FORMAT}"
         text = self.slurm("squeue", "--noheader", states, f"--nodelist={compress(nodes)}", form)
         others: dict[str, dict[str, str]] = {}
-        for job in smoke_slurm.read_queue(text):
+        for job in smoke_commands.read_queue(text):
             if not job.name.startswith(self.name):
                 for node in expand(job.nodes):
                     others.setdefault(node, {})[job.number] = job.user
@@ -402,9 +404,9 @@ class Run:
     def rounds(self) -> Iterator[list[Step]]:
         """Sruns on all usable nodes; then smaller ones on the silent nodes, so that each failure gets a name."""
         found, width = self.found, 1
-        usable = [name for name in found.workers if not smoke.node_problem(found.nodes.get(name), found.user)]
+        usable = [name for name in found.workers if not smoke_verdicts.node_problem(found.nodes.get(name), found.user)]
         if usable:
-            self.submit_batch(smoke_slurm.cover(found.nodes, usable)[0][0])
+            self.submit_batch(smoke_commands.cover(found.nodes, usable)[0][0])
         else:
             found.batch.error = "not run: no worker is usable"
         nodes, todo = found.nodes, {"host": usable, "memory": usable}
@@ -412,8 +414,8 @@ class Run:
             steps = [
                 self.launch(kind, partition, group)
                 for kind, names in todo.items()
-                for partition, members in smoke_slurm.cover(nodes, names)
-                for group in smoke_slurm.groups(members, width)
+                for partition, members in smoke_commands.cover(nodes, names)
+                for group in smoke_commands.groups(members, width)
             ]
             yield steps
             if all(len(step.nodes) == 1 for step in steps):
@@ -425,7 +427,9 @@ class Run:
     def worth_another_try(self, name: str) -> bool:
         """Whether a node can still run jobs and has room; what jobs of this test hold becomes free by itself."""
         node = self.now.get(name, self.found.nodes[name])
-        return smoke.node_problem(node, self.found.user) is None and bool(node.idle_cpus or name not in self.others)
+        return smoke_verdicts.node_problem(node, self.found.user) is None and bool(
+            node.idle_cpus or name not in self.others
+        )
 
     def read_back(self) -> None:
         """Read on control what the workers wrote to the share; NFS may need a moment to show it."""
@@ -471,7 +475,7 @@ class Run:
         with ThreadPoolExecutor(8) as pool:
             self.found.decoded = dict(zip(made, pool.map(status, made.values()), strict=True))
 
-    def checks(self) -> list[smoke.Check]:
+    def checks(self) -> list[smoke_verdicts.Check]:
         """Run the test."""
         self.credential()
         try:
@@ -482,11 +486,11 @@ class Run:
                 self.collect(steps)
         except NoAnswerError as error:
             self.lost = True
-            return smoke.not_run(str(error), self.found.control, self.found.munge_error)
+            return smoke_verdicts.not_run(str(error), self.found.control, self.found.munge_error)
         if self.directory:
             self.read_back()
         self.decode()
-        return smoke.verdict(self.found)
+        return smoke_verdicts.verdict(self.found)
 
 
 @contextlib.contextmanager
@@ -530,7 +534,7 @@ def main() -> None:
         module.fail_json(
             msg="expected an ordinary user, seen root, whose jobs prove nothing about the users'; set smoke_test_user."
         )
-    found = smoke.Findings(
+    found = smoke_verdicts.Findings(
         workers=list(dict.fromkeys(module.params["workers"])),
         control=module.params["control"],
         user=pwd.getpwuid(os.getuid()).pw_name,

@@ -45,9 +45,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm
-from ansible.module_utils.slurmstead.slurm_jobs import Job
-from ansible.module_utils.slurmstead.worker_pause import Before, PauseError, Worker
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import Job
+from ansible.module_utils.slurmstead.workers.pause import Before, PauseError, Worker
 
 
 def remembered(given: dict[str, Any]) -> Before:

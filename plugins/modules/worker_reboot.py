@@ -52,8 +52,8 @@ import dataclasses
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm
-from ansible.module_utils.slurmstead.worker_reboot import Before, Reboot, RebootError
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.workers.reboot import Before, Reboot, RebootError
 
 
 def main() -> None:

@@ -48,8 +48,8 @@ said: {description: What was done in words., type: str, returned: success}
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.slurm_daemons import Slurm
-from ansible.module_utils.slurmstead.worker_service import Service, ServiceError
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.workers.service import Service, ServiceError
 
 
 def main() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible.module_utils.slurmstead.inventory import Groups, Inventory, Specs, Variable, VariableFile, problems
+from ansible.module_utils.slurmstead.inventory.check import problems
+from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable, VariableFile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from ansible.module_utils.slurmstead.machine_answer import is_silent
-from ansible.module_utils.slurmstead.reach import as_root
+from ansible.module_utils.slurmstead.reach.answer import is_silent
+from ansible.module_utils.slurmstead.reach.ssh import as_root
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable
 from typing import Any
 
-from ansible.module_utils.slurmstead import backup_archive
+from ansible.module_utils.slurmstead.backup import archive as backup_archive
 from slurmstead.paths import PLAYBOOKS
 from tests.lab.backup.survivors import KEY, forms, key_of, shown, states, wait
 

@@ -24,7 +24,7 @@ import testinfra
 from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
-from ansible.module_utils.slurmstead.hostlist import expand
+from ansible.module_utils.slurmstead.slurm.hostlist import expand
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CHECKS = ["nodes", "srun", "sbatch", "one-cpu", "memory-limit", "share", "scratch", "munge"]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import backup_archive
-from ansible.module_utils.slurmstead.config_sets import Store
-from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+from ansible.module_utils.slurmstead.backup import archive as backup_archive
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 ACTION = pathlib.Path(__file__).parents[3] / "plugins" / "action" / "cluster_backup.py"
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import controller_state, munge
-from ansible.module_utils.slurmstead.config_sets import Store
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.identity import munge
+from ansible.module_utils.slurmstead.slurm import state as controller_state
 
 LoadModule = Callable[[str], types.ModuleType]
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ansible.module_utils.slurmstead import lab
+from ansible.module_utils.slurmstead.lab import machine as lab
 
 
 @pytest.fixture

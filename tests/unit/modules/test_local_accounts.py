@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead.accounts import Group, User
+from ansible.module_utils.slurmstead.identity.accounts import Group, User
 
 RunModule = Callable[..., Any]
 

@@ -12,7 +12,7 @@ import local_volume
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.slurmstead import disks
+from ansible.module_utils.slurmstead.storage import disks
 
 DISK = "/dev/disk/by-id/ata-A"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import credentials
+from ansible.module_utils.slurmstead.identity import credentials
 
 RunModule = Callable[..., Any]
 

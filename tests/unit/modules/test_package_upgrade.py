@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead import apt, own_daemons
-from ansible.module_utils.slurmstead.apt_plan import Package, Plan, Step
+from ansible.module_utils.slurmstead.packages import apt
+from ansible.module_utils.slurmstead.packages import daemons as own_daemons
+from ansible.module_utils.slurmstead.packages.plan import Package, Plan, Step
 
 OLD = {
     "libssl3": Package("3.0.16", "openssl", "installed"),

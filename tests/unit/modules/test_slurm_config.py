@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.slurm_change import FailedError, Outcome, RefusedError
+from ansible.module_utils.slurmstead.change.change import FailedError, Outcome, RefusedError
 
 RunModule = Callable[..., Any]
 

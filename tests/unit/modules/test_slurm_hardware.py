@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible.module_utils.slurmstead import hardware_record
+from ansible.module_utils.slurmstead.hardware import record as hardware_record
 
 RunModule = Callable[..., Any]
 

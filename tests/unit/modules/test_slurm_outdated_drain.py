@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead.slurm_jobs import Job, State
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 DRAINED = {
     "State": "MIXED+DRAIN",

@@ -1,0 +1,91 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Why an archive cannot be restored onto a control node. Pure functions; the texts are lines of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible.module_utils.slurmstead.conf import versions as conf_versions
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm.jobs import Job
+
+
+@dataclass(frozen=True)
+class Target:
+    """The cluster that is to have the archive."""
+
+    cluster: str
+    """ClusterName in its inventory"""
+    version: str
+    """of the slurmctld that is installed, or that this release installs; empty if neither is known"""
+    jobs: tuple[Job, ...] = ()
+    """what runs or waits there now"""
+    users: Mapping[str, int] = field(default_factory=dict)
+    """numeric id by name, of those that the node has or the inventory declares"""
+
+
+def refusals(manifest: Mapping[str, Any], target: Target, force: bool = False) -> list[str]:
+    """Return what stands in the way; `force` gives up the jobs that are there, and nothing else."""
+    found = [*_cluster(manifest, target), *_version(str(manifest["slurm"]), target.version)]
+    found += _owners(manifest["owners"], target.users)
+    if target.jobs and not force:
+        found.append(
+            f"the control node has jobs of its own, which would be lost: {slurm_jobs.in_words(target.jobs)}. "
+            "Let them end, or cancel them; --force gives them up"
+        )
+    return found
+
+
+def _cluster(manifest: Mapping[str, Any], target: Target) -> list[str]:
+    if manifest["cluster"] == target.cluster:
+        return []
+    return [
+        f"the archive is of the cluster {manifest['cluster']}, and this inventory describes {target.cluster}: "
+        "take the other archive, or the other inventory (-i)"
+    ]
+
+
+def _version(archived: str, installed: str) -> list[str]:
+    """slurmctld reads the state of its own version and of those from which it takes messages.
+
+    >>> _version("24.11.5", "22.05.8")[0]
+    'the archive is of Slurm 24.11.5, and slurmctld here is 22.05.8, which cannot read its state: install 24.11 first'
+    """
+    new, old = ".".join(installed.split(".")[:2]), ".".join(archived.split(".")[:2])
+    if not installed or not archived:
+        return []
+    known = new in conf_versions.OLDEST_PEER
+    if conf_versions.can_talk(new, old) if known else conf_versions.number(old) <= conf_versions.number(new):
+        return []
+    way = f"install {old} first"
+    if conf_versions.number(old) < conf_versions.number(new):
+        way = f"restore it onto {old}, then upgrade in steps"
+    return [
+        f"the archive is of Slurm {archived}, and slurmctld here is {installed}, which cannot read its state: {way}"
+    ]
+
+
+def _owners(owners: Mapping[str, int], users: Mapping[str, int]) -> list[str]:
+    """Jobs belong to numbers; under another number they would run as somebody else.
+
+    >>> _owners({"alice": 2001}, {"alice": 2007})
+    ['alice has jobs in the archive as number 2001, and is number 2007 here: declare uid: 2001 in accounts_users']
+    >>> _owners({"alice": 2001}, {"bob": 2001})
+    ['alice has jobs in the archive as number 2001, which is bob here: give bob another number']
+    """
+    names = {number: name for name, number in users.items()}
+    found = []
+    for name, number in sorted(owners.items()):
+        if name in users and users[name] != number:
+            found.append(
+                f"{name} has jobs in the archive as number {number}, and is number {users[name]} here: "
+                f"declare uid: {number} in accounts_users"
+            )
+        elif names.get(number, name) != name:
+            found.append(
+                f"{name} has jobs in the archive as number {number}, which is {names[number]} here: "
+                f"give {names[number]} another number"
+            )
+    return found

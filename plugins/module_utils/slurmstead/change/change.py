@@ -1,0 +1,346 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Brings a set of files to the cluster: check, publish, apply, prove, and back to the old set if it cannot be proven.
+
+Each step can be the last one before a power cut: the next run sees that the set in force was never proven, and does the
+rest. Nothing is written before everything has been checked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansible.module_utils.slurmstead.change import check as change_check
+from ansible.module_utils.slurmstead.change.classify import classify
+from ansible.module_utils.slurmstead.change.plan import Plan
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.change.workers import Workers
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.conf.needs import Action, forks
+from ansible.module_utils.slurmstead.gate import gate as gate_gate
+from ansible.module_utils.slurmstead.gate import verdict as gate_verdict
+from ansible.module_utils.slurmstead.reach import cluster_lock
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm.answers import LOADED, has_loaded
+from ansible.module_utils.slurmstead.slurm.daemons import Service, Slurm
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
+from ansible.module_utils.slurmstead.slurm.jobs import State
+
+HEALTHY = 20.0
+"""Seconds in which slurmctld has to answer with a new set. With the way back it is less than 30."""
+
+SLOW = 10
+"""How many times longer than in the gate it may take: on a machine so slow that this is more, it has so long."""
+
+ALONE = 120.0
+"""Seconds that it has where there is no set to go back to."""
+
+WAIT = 24 * 3600.0
+"""Seconds that a run waits for jobs to end."""
+
+PAUSE = 0.2
+LOOK = 5.0
+"""Seconds between two looks at a daemon that starts, and at jobs that end."""
+
+CERTAIN = 30.0
+"""Seconds after its start in which slurmctld takes no job for gone that a node does not have.
+
+They are BatchStartTimeout and the timeout of a message, 10 each (_purge_missing_jobs in src/slurmctld/job_mgr.c).
+"""
+
+SETTLE = 5.0
+"""Seconds in which jobs that wait start on what has become free, so that numbers that were given twice are found."""
+
+COUNTED = "jobs-counted"
+"""Name of a note: of which start of slurmctld the workers have said again what they run."""
+
+STATE = "/var/spool"
+"""StateSaveLocation where slurm.conf names none, in Debian's packages."""
+
+
+class RefusedError(Exception):
+    """Nothing was changed; the text has a line for each reason."""
+
+
+class FailedError(Exception):
+    """The new set did not work; the text says why, and what is in force now."""
+
+
+@dataclass
+class Outcome:
+    """What was done, or would be."""
+
+    changed: bool = False
+    plan: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    restart_slurmd: list[str] = field(default_factory=list)
+    """Nodes whose slurmd has not been restarted since it has to be."""
+    gate_seconds: float = 0.0
+
+
+class Run:
+    """One run. `files` are the texts of the managed files by name; one without text is not to be there."""
+
+    def __init__(self, files: Mapping[str, str], store: Store, service: Service, slurm: Slurm) -> None:
+        self.files = {name: text for name, text in files.items() if text}
+        self.store = store
+        self.service = service
+        self.slurm = slurm
+        self.workers = Workers(store, slurm)
+        self.expected = conf_model.read(files["slurm.conf"])
+        self.patience = ALONE
+        self.holder = cluster_lock.holder()
+
+    def go(self, check_mode: bool, when_idle: bool) -> Outcome:
+        """Do all of it. Raises RefusedError and FailedError."""
+        version = self.slurm.version()
+        if not version:
+            if check_mode:
+                return Outcome(True, ["slurmctld is not installed yet: first installation"])
+            raise RefusedError("slurmctld is not installed; run site.yml without --tags")
+        answers = self.slurm.answers()
+        try:
+            # What somebody edited to what is wanted may not have been read.
+            if self.store.differs(self.files) or not self.store.is_proven or self.store.is_edited:
+                outcome = self._change(version, answers, check_mode, when_idle)
+            elif why := self._ailment(answers) or self._unread():
+                outcome = Outcome(True, [f"{why}: restart slurmctld"])
+                if not check_mode:
+                    self._revive(self.slurm.state() if answers else State(heard=False))
+            else:
+                outcome = Outcome()
+                if not check_mode:
+                    self._count_jobs(version)
+        finally:
+            if not (check_mode or cluster_lock.successor(self.holder)):
+                self.workers.release()
+        if not check_mode:
+            outcome.restart_slurmd = self.workers.outstanding()
+        return outcome
+
+    def _change(self, version: str, answers: bool, check_mode: bool, when_idle: bool) -> Outcome:
+        bases = self._bases()
+        old = bases[0]
+        state = self.slurm.state() if answers else self._asleep(old, version)
+        verdict = self._judge(bases, version, state)
+        if answers and not verdict.plan.refusals:
+            # The gate took its time, in which jobs can have started.
+            state = self.slurm.state()
+            verdict = dataclasses.replace(verdict, plan=self._plan(bases, version, state))
+        waited = False
+        if verdict.plan.refusals and when_idle and not check_mode:
+            state = self._wait(verdict.plan, old, version)
+            verdict, waited = self._judge(bases, version, state), True
+        if answers and not state.heard:
+            raise RefusedError("slurmctld does not show its queue, so that jobs in the way are not known; run again")
+        if verdict.plan.refusals:
+            way = [] if waited else ["To wait for these jobs, and make the change then: slurm_when_idle: true"]
+            raise RefusedError("\n".join([*verdict.plan.refusals, *way]))
+        outcome = Outcome(True, self._lines(verdict.plan, old, answers), gate_seconds=verdict.gate_seconds)
+        outcome.warnings = [str(finding) for finding in verdict.warnings]
+        if not check_mode:
+            self._apply(verdict.plan, old, answers, state if answers else State(heard=False), outcome)
+        return outcome
+
+    def _asleep(self, old: Mapping[str, str], version: str) -> State:
+        """Return the jobs in the state of a slurmctld that does not answer, if it can be read with its own files."""
+        if not old.get("slurm.conf"):
+            return State(heard=False)
+        return gate_gate.passage(old, version, State(), _state_directory(old)).queue
+
+    def _count_jobs(self, version: str) -> None:
+        """Have the workers say once after a start of slurmctld which jobs they have.
+
+        What ended in the last seconds before it was killed is not in its state, and would be on its node for half an
+        hour. It is no change: where slurmctld was right nothing becomes different. A partition that somebody has closed
+        would be open again, so there it is left to Slurm.
+        """
+        if forks(version):
+            # A reconfigure would replace all daemons.
+            return
+        started = self.slurm.started_at()
+        known = self.store.recall(COUNTED).get("start", 0.0)
+        if not known < started < time.time() - CERTAIN or not self.slurm.partitions_are_up():
+            return
+        state = self.slurm.state()
+        if state.running and self.slurm.reconfigure():
+            return
+        self.store.note(COUNTED, {"start": started})
+        if state.running and any(job.pending for job in state.jobs):
+            time.sleep(SETTLE)
+
+    def _ailment(self, answers: bool) -> str:
+        """Return why slurmctld needs a new start with the files that it has; empty if it does not."""
+        if not answers:
+            return "slurmctld does not answer"
+        return "slurmctld is older than munged" if self.service.outlived_munged() else ""
+
+    def _unread(self) -> str:
+        """Return that slurmctld runs with other files than it would start with, such as an edit that was taken back."""
+        noted = self.store.recall(LOADED).get("hashes", "")
+        return "slurmctld has not loaded its files" if has_loaded(self.slurm.hashes(), noted) is False else ""
+
+    def _note_loaded(self) -> None:
+        """Note that what slurmctld has read means what the files say."""
+        self.store.note(LOADED, {"hashes": self.slurm.hashes()})
+
+    def _revive(self, before: State) -> None:
+        """Start slurmctld with the set that was proven."""
+        try:
+            self._restart(before)
+            self._note_loaded()
+        except FailedError as error:
+            said = gate_verdict.died_of(self.service.words())
+            raise FailedError(f"The last good set is in force, but: {error}; slurmctld said: {said}") from None
+
+    def _judge(self, bases: list[dict[str, str]], version: str, state: State) -> change_check.Verdict:
+        """Return the verdict on the new set. Raises RefusedError for mistakes."""
+        old, new = bases[0], self._all(self.files)
+        where = _state_directory(old if old.get("slurm.conf") else new)
+        verdict = change_check.check(old, new, version, state, where)
+        if verdict.mistakes:
+            raise RefusedError("\n".join(str(mistake) for mistake in verdict.mistakes))
+        return dataclasses.replace(verdict, plan=self._plan(bases, version, state))
+
+    def _plan(self, bases: list[dict[str, str]], version: str, state: State) -> Plan:
+        """Return what it takes to come from any of the bases to the new set."""
+        new = self._all(self.files)
+        plan = classify(bases[0], new, version, state)
+        # What may never have been read hurts no job when it goes.
+        planned = {change.difference for change in plan.changes}
+        edits = [change for base in bases[1:] for change in classify(base, new, version, state).changes]
+        undone = [change.harmless for change in edits if change.difference not in planned]
+        return Plan((*plan.changes, *undone))
+
+    def _all(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return a set together with the files of others in /etc/slurm."""
+        gone = self.store.managed() - files.keys()
+        return {**{name: text for name, text in self.store.seen().items() if name not in gone}, **files}
+
+    def _bases(self) -> list[dict[str, str]]:
+        """Return what the daemons may have read: the last good set, somebody's edit of it, or either."""
+        seen, good = self.store.seen(), self.store.proven()
+        if good is None:
+            return [seen]
+        others = {name: text for name, text in seen.items() if name not in good and name not in self.files}
+        # What was edited before slurmctld started it has read; what was edited, or published, since it may have read.
+        if self.store.is_proven and self.slurm.started_at() > self.store.edited_at(self.files):
+            return [seen] if "slurm.conf" in seen else [{**others, **good}]
+        return [{**others, **good}, *([seen] if "slurm.conf" in seen else [])]
+
+    def _lines(self, plan: Plan, old: Mapping[str, str], answers: bool) -> list[str]:
+        if not old.get("slurm.conf"):
+            return ["first installation: start slurmctld"]
+        same = "only comments, order or spelling differ" if self.store.differs(self.files) else "the files are in force"
+        lines = plan.lines or [f"{same}: no daemon is touched"]
+        if why := self._ailment(answers):
+            lines.append(f"{why}: restart slurmctld")
+        if not self.store.is_proven and self.store.proven() is not None:
+            lines.insert(0, "an earlier run ended before it had proven its set: this one goes on from there")
+        return lines
+
+    def _apply(self, plan: Plan, old: Mapping[str, str], answers: bool, before: State, outcome: Outcome) -> None:
+        good = self.store.proven()
+        if good is None and old.get("slurm.conf") and answers:
+            # Files of somebody else, with which slurmctld runs.
+            self.store.publish({name: text for name, text in old.items() if name in self.files})
+            self.store.prove()
+        if self.store.proven() is not None:
+            self.patience = max(HEALTHY, SLOW * outcome.gate_seconds)
+        kept = self.store.publish(self.files)
+        if kept:
+            outcome.warnings.append(f"/etc/slurm was not as Slurmstead had left it; what was found is kept in {kept}")
+        if old.get("slurm.conf"):
+            self.workers.remember(plan.restart_slurmd)
+        try:
+            if plan.action is Action.RESTART or self._ailment(answers):
+                # A slurmd that is restarted fetches the files; one that read them anew would seem to have been.
+                self._restart(before, tell=plan.restart_slurmd < self.expected.nodes.keys())
+            elif plan.action is Action.RECONFIGURE:
+                self._reconfigure(before)
+            else:
+                self._prove(before)
+        except FailedError as error:
+            said = gate_verdict.died_of(self.service.words())
+            shown = f"The new configuration does not work: {error}{f'; slurmctld said: {said}' if said else ''}"
+            raise FailedError(f"{shown}\n{self._back()}") from None
+        self._note_loaded()
+        self.store.prove()
+
+    def _restart(self, before: State, tell: bool = True) -> None:
+        """Restart slurmctld, and have the workers fetch what it has now."""
+        self.service.restart()
+        self._prove(before)
+        if tell:
+            self._reconfigure(before)
+
+    def _reconfigure(self, before: State) -> None:
+        why = self.slurm.reconfigure()
+        if why:
+            raise FailedError(f"scontrol reconfigure: {why}")
+        self._prove(before)
+
+    def _prove(self, before: State) -> None:
+        """Wait until slurmctld answers with all nodes and jobs. Raises FailedError."""
+        until, why = time.monotonic() + self.patience, ""
+        while True:
+            why = self._unhealthy(before)
+            if not why:
+                return
+            if time.monotonic() > until or self.service.state() == "failed":
+                raise FailedError(why)
+            time.sleep(PAUSE)
+
+    def _unhealthy(self, before: State) -> str:
+        if self.service.state() != "running":
+            return "slurmctld does not run"
+        if not self.slurm.answers():
+            return "slurmctld does not answer"
+        nodes = self.slurm.nodes()
+        hidden = {
+            name
+            for name, keys in self.expected.nodes.items()
+            if "state" in keys and keys["state"].value.upper() == "FUTURE"
+        }
+        missing = self.expected.nodes.keys() - nodes.keys() - hidden
+        if missing:
+            return f"slurmctld does not know {compress(missing)}"
+        after = self.slurm.state()
+        if not after.heard:
+            return "slurmctld does not show its queue"
+        kept = float(self.expected.value("MinJobAge", "300") or 0) > 3 * HEALTHY
+        lost = slurm_jobs.lost(before.live, slurm_jobs.by_number(after), kept)
+        return "; ".join(f"{slurm_jobs.in_words([job])} was {fate}" for job, fate in lost)
+
+    def _back(self) -> str:
+        """Return to the last good set; says what is in force now."""
+        if not self.store.restore():
+            return "There is no earlier set to go back to: correct the cause, and run again"
+        self.expected = conf_model.read((self.store.proven() or {}).get("slurm.conf", ""))
+        self.service.restart()
+        try:
+            self._prove(State())
+        except FailedError as error:
+            return f"The last good set is back in force, but: {error}"
+        self.slurm.reconfigure()
+        return "The last good set is back in force, and slurmctld runs with it"
+
+    def _wait(self, plan: Plan, old: Mapping[str, str], version: str) -> State:
+        """Wait until no job stands against the plan; nodes that have to become idle take no new ones."""
+        until = time.monotonic() + WAIT
+        while True:
+            if plan.waiting_helps:
+                self.workers.drain(plan.blocked_nodes)
+            time.sleep(LOOK)
+            if other := cluster_lock.successor(self.holder):
+                raise RefusedError(f"Nothing was changed: left to {other}, who holds the cluster now")
+            state = self.slurm.state()
+            plan = classify(old, self._all(self.files), version, state)
+            if (state.heard and not plan.refusals) or time.monotonic() > until:
+                return state
+
+
+def _state_directory(files: Mapping[str, str]) -> str:
+    return conf_model.read(files["slurm.conf"]).value("StateSaveLocation", STATE)

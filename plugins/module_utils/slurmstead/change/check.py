@@ -1,0 +1,45 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Everything that is asked before a configuration is published, the quickest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansible.module_utils.slurmstead.change.classify import classify
+from ansible.module_utils.slurmstead.change.plan import Plan
+from ansible.module_utils.slurmstead.conf import lint as conf_lint
+from ansible.module_utils.slurmstead.conf import tokens as conf_tokens
+from ansible.module_utils.slurmstead.conf.finding import Finding
+from ansible.module_utils.slurmstead.gate import gate as gate_gate
+from ansible.module_utils.slurmstead.gate import host as gate_host
+from ansible.module_utils.slurmstead.slurm.jobs import State
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is to be done, and what speaks against it."""
+
+    plan: Plan
+    mistakes: tuple[Finding, ...] = ()
+    """With any of them nothing is published."""
+    warnings: tuple[Finding, ...] = ()
+    gate_seconds: float = 0.0
+    """How long slurmctld took; 0 where it was not asked."""
+
+
+def check(old: Mapping[str, str], new: Mapping[str, str], version: str, state: State, state_directory: str) -> Verdict:
+    """Return the verdict on a new set of files; `old` is what the daemons have.
+
+    Each step is taken where the one before found nothing. Jobs that stand against the plan are its to name; slurmctld
+    is then asked whether it can load the files at all, so that nobody waits for jobs to learn of a typo.
+
+    Raises OSError where the gate cannot be built.
+    """
+    plan = classify(old, new, version, state)
+    odd = (*conf_tokens.unknown_words(new, version), *conf_lint.warnings(new))
+    mistakes = tuple(conf_lint.lint(new) or gate_host.check(new, old))
+    if mistakes:
+        return Verdict(plan, mistakes, odd)
+    passage = gate_gate.passage(new, version, State() if plan.refusals else state, state_directory)
+    return Verdict(plan, passage.findings, (*odd, *passage.warnings), passage.seconds)

@@ -1,0 +1,127 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Units, processes, packages and open ports of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.slurmstead.reach.commands import run
+
+PROC = Path("/proc")
+PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
+PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,NeedDaemonReload,Result"
+DELETED = re.compile(r"^\S+ ..x\S* .* (/usr/\S+) \(deleted\)$", re.MULTILINE)
+"""Code in /proc/PID/maps of a file that has been replaced."""
+
+PROCESS = re.compile(r'\("([^"]+)",pid=(\d+)')
+"""How ss(8) names the owners of a socket."""
+
+FATAL = re.compile(r"^\w+: (?:fatal|Error): (.*)$", re.MULTILINE)
+"""How a daemon of Slurm or MUNGE says why it ends."""
+
+JOB = re.compile(r"/job_\d+(/|$)", re.MULTILINE)
+"""Where the control group of a job's process is."""
+
+
+def units(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the state of units by name; of those whose main process runs also why that is `outdated`, if it is."""
+    _, out, _ = run("systemctl", "show", f"--property={PROPERTIES}", *names)
+    blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in out.split("\n\n")]
+    shown = dict(zip(names, blocks, strict=False))
+    return {name: _unit(name, shown.get(name, {})) for name in names}
+
+
+def _unit(name: str, shown: dict[str, str]) -> dict[str, Any]:
+    pid = int(shown.get("MainPID") or 0)
+    failed = shown.get("ActiveState") in ("failed", "activating") and shown.get("Result") != "success"
+    return {
+        "load": shown.get("LoadState", ""),
+        "active": shown.get("ActiveState", ""),
+        "sub": shown.get("SubState", ""),
+        "enabled": shown.get("UnitFileState", ""),
+        "result": shown.get("Result", ""),
+        "said": died_of(name) if failed else "",
+        "reload": shown.get("NeedDaemonReload") == "yes",
+        "pid": pid,
+        "started": started(pid),
+        "outdated": outdated(pid),
+    }
+
+
+def died_of(unit: str) -> str:
+    """Return why a unit's daemon ended when it did so last; empty if it did not say so."""
+    _, out, _ = run("journalctl", "--quiet", "--boot", "--output=cat", "--lines=50", f"--unit={unit}")
+    said = FATAL.findall(out)
+    return str(said[-1]) if said else ""
+
+
+def started(pid: int) -> float:
+    """Return when a process started (seconds since 1970); 0 without one."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        boot = re.search(r"^btime (\d+)$", (PROC / "stat").read_text(), re.MULTILINE)
+    except OSError:
+        return 0.0
+    return int(boot[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK") if boot else 0.0
+
+
+def outdated(pid: int) -> str:
+    """Return the file whose replacement a process does not have yet; empty if there is none."""
+    try:
+        program = os.readlink(PROC / str(pid) / "exe")
+        maps = (PROC / str(pid) / "maps").read_text()
+    except OSError:
+        return ""
+    if program.endswith(" (deleted)"):
+        return program.removesuffix(" (deleted)")
+    replaced = DELETED.search(maps)
+    return replaced[1] if replaced else ""
+
+
+def failed_units() -> list[str]:
+    """Return the names of the units that failed."""
+    _, out, _ = run("systemctl", "list-units", "--state=failed", "--plain", "--no-legend", "--full")
+    return [line.split()[0] for line in out.splitlines() if line.split()]
+
+
+def packages() -> dict[str, str]:
+    """Return the versions of the installed packages that have to fit to those of other machines."""
+    _, out, _ = run("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package} ${Version}\\n", *PACKAGES)
+    rows = (line.split() for line in out.splitlines())
+    return {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
+
+
+def listening() -> list[dict[str, Any]]:
+    """Return the TCP ports that processes have open beyond loopback, except those of jobs.
+
+    A port without a process is the kernel's, such as that of NFS.
+    """
+    _, out, _ = run("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes")
+    return [port for port in ports(out) if not JOB.search(_control_groups(port["pid"]))]
+
+
+def ports(text: str) -> Iterator[dict[str, Any]]:
+    """Yield address, port, process and its number of what `ss` shows.
+
+    >>> list(ports('LISTEN 0 5 0.0.0.0%eth0:8000 0.0.0.0:* users:(("python3",pid=7,fd=3))'))
+    [{'address': '0.0.0.0', 'port': 8000, 'process': 'python3', 'pid': 7}]
+    """
+    for line in text.splitlines():
+        owners = PROCESS.findall(line)
+        address, _, port = line.split()[3].rpartition(":")
+        address = address.partition("%")[0].strip("[]").removeprefix("::ffff:")
+        if owners and not address.startswith("127.") and address != "::1":
+            # A socket that systemd keeps for a service has both as owners.
+            name, pid = min(owners, key=lambda owner: owner[0] == "systemd")
+            yield {"address": address, "port": int(port), "process": name, "pid": int(pid)}
+
+
+def _control_groups(pid: int) -> str:
+    try:
+        return (PROC / str(pid) / "cgroup").read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,53 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a cluster, by what was seen on its machines: one small function for each thing that can be.
+
+A function sees the whole Cluster and yields a Finding for each fault. To add one, write it, add it to RULES, and add a
+case that makes it fire to tests/unit/doctor/test_findings.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding
+from ansible.module_utils.slurmstead.doctor.findings import daemons, identity, network, slurm, storage
+
+RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
+    network.silent_machines,
+    network.names,
+    network.addresses,
+    network.resolution,
+    network.ports,
+    identity.clocks,
+    identity.time_sources,
+    identity.accounts,
+    identity.groups,
+    identity.keys,
+    identity.signatures,
+    identity.round_trips,
+    daemons.services,
+    daemons.failed_units,
+    daemons.descriptions,
+    daemons.old_programs,
+    daemons.packages,
+    daemons.mixtures,
+    storage.mounts,
+    storage.space,
+    storage.controllers,
+    slurm.answers,
+    slurm.places,
+    slurm.published,
+    slurm.loaded,
+    slurm.fetched,
+    slurm.restarts,
+    slurm.nodes,
+    slurm.partitions,
+)
+
+
+def findings(cluster: Cluster) -> list[Finding]:
+    """Return what is wrong, by machine; without what is only a consequence of something else that was found."""
+    found = [finding for rule in RULES for finding in rule(cluster)]
+    there = {(finding.host, finding.about) for finding in found}
+    causes = [finding for finding in found if not there & set(finding.explained_by)]
+    return sorted(causes, key=lambda finding: finding.host)

@@ -1,0 +1,116 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Do the services run, now and after a boot, and are they those that are installed?"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from ansible.module_utils.slurmstead.conf import versions as conf_versions
+from ansible.module_utils.slurmstead.doctor.finding import Cluster, Facts, Finding, both
+
+AT_BOOT = ("enabled", "static", "alias", "indirect", "generated")
+
+NOT_LOADED = {
+    "": ("is not known, because systemd does not answer", "see `systemctl status {unit}`"),
+    "not-found": ("is not installed", "run site.yml"),
+    "masked": ("is masked, and is never started", "`systemctl unmask {unit}`, then `systemctl start {unit}`"),
+}
+"""What is wrong with a unit that systemd does not load, and what to do, by LoadState."""
+
+
+def services(cluster: Cluster) -> Iterator[Finding]:
+    """What has to run runs."""
+    for name, facts in cluster.machines.items():
+        for unit, state in facts["units"].items():
+            look = f"see `journalctl -u {unit}`, mend it, then `systemctl start {unit}`"
+            if state["load"] != "loaded":
+                seen, advice = NOT_LOADED.get(state["load"], (f"cannot be started ({state['load']})", look))
+                yield Finding(name, f"service {unit}", f"{unit} {seen}", advice.format(unit=unit))
+            elif state["active"] not in ("active", "reloading"):
+                words = state["sub"] if state["active"] == "activating" else state["active"]
+                result = "" if state["result"] in ("", "success") else f", {state['result']}"
+                said = f": {state['said']}" if state["said"] else ""
+                yield Finding(name, f"service {unit}", f"{unit} does not run ({words}{result}){said}", look)
+            elif state["enabled"] not in AT_BOOT:
+                yield Finding(
+                    name, "boot", f"{unit} is not started at boot", f"`systemctl enable {unit}`, or run site.yml"
+                )
+
+
+def failed_units(cluster: Cluster) -> Iterator[Finding]:
+    """No other unit failed."""
+    for name, facts in cluster.machines.items():
+        for unit in facts["failed"]:
+            if unit.removesuffix(".service") not in facts["wanted"]["units"]:
+                advice = f"see `systemctl status {unit}`; `systemctl reset-failed` when it is mended"
+                causes = both([name], "mount") if unit.endswith(".mount") else ()
+                yield Finding(name, "failed", f"{unit} failed", advice, causes)
+
+
+def descriptions(cluster: Cluster) -> Iterator[Finding]:
+    """systemd has read the units as they are."""
+    for name, facts in cluster.machines.items():
+        for unit, state in facts["units"].items():
+            # What a masked one would do is of no matter, and systemd can say so of it too.
+            if state["reload"] and state["load"] != "masked":
+                seen = f"the description of {unit} was changed, and systemd has not read it"
+                yield Finding(name, "reload", seen, f"`systemctl daemon-reload`, then `systemctl restart {unit}`")
+
+
+def old_programs(cluster: Cluster) -> Iterator[Finding]:
+    """A daemon is as new as its package."""
+    nodes = cluster.brain.get("slurm", {}).get("nodes", {})
+    for name, facts in cluster.machines.items():
+        running = {"slurmctld": facts["slurm"].get("version", ""), "slurmd": nodes.get(name, {}).get("Version", "")}
+        for unit, state in facts["units"].items():
+            installed = upstream(facts["packages"].get(unit, ""))
+            if state["outdated"]:
+                seen = f"{unit} is older than its package: {state['outdated']} was replaced after it started"
+            elif installed and running.get(unit) and state["pid"] and upstream(running[unit]) != installed:
+                seen = f"{unit} is {running[unit]}, and {installed} is installed"
+            else:
+                continue
+            yield Finding(name, "outdated", seen, f"`systemctl restart {unit}`; jobs go on")
+
+
+def upstream(version: str) -> str:
+    """Return the version of the program in that of a package.
+
+    >>> upstream("22.05.8-4+deb12u3"), upstream("1:0.5.15-2")
+    ('22.05.8', '0.5.15')
+    """
+    found = re.match(r"(?:\d+:)?([0-9.]+)", version)
+    return found[1] if found else ""
+
+
+def packages(cluster: Cluster) -> Iterator[Finding]:
+    """Machines of one release have the same packages."""
+    installed: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+    for name, facts in cluster.machines.items():
+        for package, version in facts["packages"].items():
+            # What was built anew for one architecture only is the same (Debian Policy, 5.6.12).
+            installed[facts["release"], package][name] = re.sub(r"\+b\d+$", "", version)
+    for (_, package), versions in installed.items():
+        usual, _ = Counter(versions.values()).most_common(1)[0]
+        others = ", ".join(name for name, version in versions.items() if version == usual)
+        for name, version in versions.items():
+            if version != usual:
+                seen = f"{package} {version} is installed, and {usual} on {others}"
+                yield Finding(name, "version", seen, "`stead upgrade` gives all machines the same")
+
+
+def mixtures(cluster: Cluster) -> Iterator[Finding]:
+    """slurmctld understands the slurmd and the clients of all machines."""
+    controller = _series(cluster.brain, "slurmctld")
+    for name, facts in cluster.machines.items():
+        node = _series(facts, "slurmd") or _series(facts, "slurm-client")
+        if controller in conf_versions.OLDEST_PEER and node and not conf_versions.can_talk(controller, node):
+            seen = f"slurmctld {controller} on {cluster.control} does not understand its Slurm {node}"
+            yield Finding(name, "mixture", seen, "install the same release on both", both([name], "version"))
+
+
+def _series(facts: Facts, package: str) -> str:
+    """Return the first two numbers of a version, such as 22.05; empty where the package is missing."""
+    return ".".join(upstream(facts.get("packages", {}).get(package, "")).split(".")[:2])

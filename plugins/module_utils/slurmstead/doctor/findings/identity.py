@@ -1,0 +1,143 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Clocks, accounts and keys: by these machines believe each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
+
+CLOCK = 1.0
+"""Seconds. MUNGE takes 300; chrony keeps milliseconds."""
+
+KEY_MODE = "0400 munge:munge"
+AGREE = "run site.yml --tags munge"
+MAKESTEP = "see `chronyc sources`; `chronyc makestep` puts it right at once"
+
+
+def clocks(cluster: Cluster) -> Iterator[Finding]:
+    """No clock differs from that of control, and that of control not from all others."""
+    least, most = cluster.brain.get("offset", (0.0, 0.0))
+    others = {name: facts["offset"] for name, facts in cluster.machines.items() if name != cluster.control}
+    # Bounds, because an answer takes its time.
+    bounds = {name: (low - most, high - least) for name, (low, high) in others.items()}
+    off = {name: low if low > 0 else high for name, (low, high) in bounds.items() if low > CLOCK or high < -CLOCK}
+    if cluster.brain and 1 < len(off) == len(bounds) and _agree(bounds.values()):
+        # The others follow it, so their chrony takes them for wrong.
+        seen = f"its clock is at least {_apart(-min(off.values(), key=abs))} those of all others"
+        yield Finding(cluster.control, "clock", seen, f"{MAKESTEP}, or `date --set` where it has no server")
+        return
+    for name, facts in cluster.machines.items():
+        by_chrony = facts["clock"]["offset"] or 0.0
+        if name in off:
+            seen = f"its clock is at least {_apart(off[name])} that of {cluster.control}"
+        elif abs(by_chrony) > CLOCK:
+            seen = f"its clock is {abs(by_chrony):.0f} s off, says chrony"
+        else:
+            continue
+        yield Finding(name, "clock", seen, MAKESTEP)
+
+
+def _agree(bounds: Collection[tuple[float, float]]) -> bool:
+    """Say whether clocks can be the same, by the least and the most that each is ahead of another one."""
+    return max(low for low, _ in bounds) - min(high for _, high in bounds) <= CLOCK
+
+
+def _apart(error: float) -> str:
+    return f"{abs(error):.0f} s {'ahead of' if error > 0 else 'behind'}"
+
+
+def time_sources(cluster: Cluster) -> Iterator[Finding]:
+    """chrony has a source of time."""
+    for name, facts in cluster.running("chrony"):
+        error = facts["clock"]["error"]
+        if error:
+            advice = f"does {cluster.control} answer it? See `chronyc sources`"
+            yield Finding(name, "time", f"chrony: {error}", advice, both([name], "service chrony"))
+
+
+def accounts(cluster: Cluster) -> Iterator[Finding]:
+    """A user has the same numbers everywhere: files and jobs know nothing else of a user."""
+    for name, facts in cluster.machines.items():
+        for user, wanted in cluster.accounts.items():
+            there = facts["accounts"].get(user)
+            if there is None:
+                yield Finding(name, "accounts", f"the user {user} is missing", "run site.yml --tags accounts")
+            elif tuple(there) != wanted:
+                seen = f"{user} has the numbers {_ids(there)}, and the inventory says {_ids(wanted)}"
+                advice = "give the files to the latter, then use usermod and groupmod"
+                yield Finding(name, "accounts", seen, advice)
+        known = cluster.brain.get("accounts", {})
+        for user, there in facts["accounts"].items():
+            if user in known and user not in cluster.logins | cluster.accounts.keys() and known[user] != there:
+                seen = f"{user} has the numbers {_ids(there)}, and {_ids(known[user])} on {cluster.control}"
+                yield Finding(name, "accounts", seen, "declare the user in accounts_users, with one number")
+
+
+def groups(cluster: Cluster) -> Iterator[Finding]:
+    """A group has the same number everywhere."""
+    for name, facts in cluster.machines.items():
+        # That of a user is told of with the user.
+        causes = both([name], "accounts")
+        for group, wanted in cluster.groups.items():
+            there = facts["groups"].get(group)
+            if there is None:
+                advice = "run site.yml --tags accounts"
+                yield Finding(name, "groups", f"the group {group} is missing", advice, causes)
+            elif there != wanted:
+                seen = f"the group {group} has the number {there}, and the inventory says {wanted}"
+                yield Finding(name, "groups", seen, "give the files to the latter, then use groupmod", causes)
+        known = cluster.brain.get("groups", {})
+        for group, there in facts["groups"].items():
+            if known.get(group, there) != there and group not in cluster.logins | cluster.groups.keys():
+                seen = f"the group {group} has the number {there}, and {known[group]} on {cluster.control}"
+                yield Finding(name, "groups", seen, "declare the group in accounts_groups, with one number", causes)
+
+
+def _ids(numbers: tuple[int, int]) -> str:
+    return f"{numbers[0]}:{numbers[1]}"
+
+
+def keys(cluster: Cluster) -> Iterator[Finding]:
+    """All machines have the key of control, and nobody else can read it."""
+    born = cluster.brain.get("key", {}).get("digest")
+    for name, facts in cluster.machines.items():
+        key = facts["key"]
+        if key["error"]:
+            yield Finding(name, "key", f"/etc/munge/munge.key cannot be read: {key['error']}", AGREE)
+        elif born and key["digest"] != born:
+            yield Finding(name, "key", f"its MUNGE key is not that of {cluster.control}", AGREE)
+        elif key["mode"] != KEY_MODE:
+            yield Finding(name, "key", f"its MUNGE key is {key['mode']}, and not {KEY_MODE}", AGREE)
+
+
+def signatures(cluster: Cluster) -> Iterator[Finding]:
+    """munge signs."""
+    for name, facts in cluster.machines.items():
+        error = facts["credential"]["error"]
+        if error:
+            advice = "see `journalctl -u munge`"
+            yield Finding(name, "munge", f"it cannot sign: {error}", advice, both([name], "service munge", "key"))
+
+
+def round_trips(cluster: Cluster) -> Iterator[Finding]:
+    """Every machine reads what every other signed."""
+    old = {name for name in cluster.machines if _has_old_key(cluster, name)}
+    for name in sorted(old):
+        yield Finding(name, "munge", "munge still has the key before this one", "`systemctl restart munge`")
+    for reader, refused in cluster.refused.items():
+        for signer, said in refused.items():
+            if not old & {reader, signer}:
+                seen = f"it cannot read what {signer} signed ({said.removeprefix('unmunge: ')})"
+                causes = both([reader, signer], "key", "clock", "munge", "service munge")
+                advice = f"compare keys and clocks of both, and see `journalctl -u munge` on {signer}"
+                yield Finding(reader, "credential", seen, advice, causes)
+
+
+def _has_old_key(cluster: Cluster, name: str) -> bool:
+    """Whether munge was started before its key was written, and others notice."""
+    facts = cluster.machines[name]
+    noticed = cluster.refused.get(name) or any(name in refused for refused in cluster.refused.values())
+    started = facts["units"].get("munge", {}).get("started", 0.0)
+    # The start is known to a second.
+    return bool(noticed) and 0 < started < facts["key"].get("written", 0.0) - 1

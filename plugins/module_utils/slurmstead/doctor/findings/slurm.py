@@ -1,0 +1,140 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Do slurmctld and slurmd have the configuration of the inventory, and does slurmctld use all nodes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ansible.module_utils.slurmstead.change.classify import classify
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
+from ansible.module_utils.slurmstead.slurm.answers import flags
+from ansible.module_utils.slurmstead.slurm.jobs import State
+
+OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "INVAL", "ERROR", "UNKNOWN", "FUTURE")
+"""Beginnings of states in which a node takes no job, and will not by itself."""
+
+TRUST = ("key", "munge", "service munge", "clock")
+"""What is found where machines do not believe each other."""
+
+SHOWN = 3
+"""How many differences are named."""
+
+
+def answers(cluster: Cluster) -> Iterator[Finding]:
+    """slurmctld answers everywhere."""
+    for name, facts in cluster.machines.items():
+        error = facts["slurm"].get("error")
+        if error:
+            advice = f"see `journalctl -u slurmctld` on {cluster.control}"
+            causes = both([name, cluster.control], "ssh", "address", "service slurmctld", *TRUST, "resolution")
+            above = both([cluster.control], "answer") if name != cluster.control else ()
+            # Clients read what slurmd has fetched.
+            below = () if facts["slurm"]["files"] or facts["slurm"]["fetched"] else both([name], "service slurmd")
+            yield Finding(name, "answer", f"slurmctld cannot be asked: {error}", advice, causes + above + below)
+
+
+def places(cluster: Cluster) -> Iterator[Finding]:
+    """slurmctld can write its state and its log; one that runs goes on without, and forgets what it cannot write."""
+    for seen in cluster.brain.get("slurm", {}).get("unwritable", []):
+        yield Finding(cluster.control, "state", seen, "run site.yml --tags slurm, or give it the owner that it needs")
+
+
+def published(cluster: Cluster) -> Iterator[Finding]:
+    """The files on control are those of the inventory."""
+    slurm = cluster.brain.get("slurm")
+    if slurm is None or not cluster.files:
+        return
+    expected = conf_model.read(cluster.files["slurm.conf"]).nodes
+    unknown = sorted(name for name, _ in cluster.running("slurmd") if name not in expected)
+    if unknown:
+        seen = f"slurm.conf was not compared: nothing is remembered here of the hardware of {', '.join(unknown)}"
+        yield Finding(cluster.control, "hardware", seen, "run site.yml from here, or use the inventory of who does")
+        return
+    differences = _differences(slurm["files"], cluster.files, slurm.get("version", ""))
+    if differences:
+        advice = "run site.yml for the inventory's, or write what is meant to stay into slurm_config"
+        yield Finding(cluster.control, "configuration", f"/etc/slurm differs from the inventory: {differences}", advice)
+
+
+def _differences(found: Mapping[str, str], wanted: Mapping[str, str], version: str) -> str:
+    """Return how files that are found differ from those that are wanted, in one line; empty if they mean the same."""
+    new = {name: text for name, text in wanted.items() if text}
+    old = {name: found.get(name, "") for name in new}
+    if old == new:
+        return ""
+    lines = [change.difference for change in classify(old, new, version or "0", State()).changes]
+    more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    return "; ".join(lines[:SHOWN]) + more
+
+
+def loaded(cluster: Cluster) -> Iterator[Finding]:
+    """slurmctld has loaded the file that is there."""
+    if cluster.brain.get("slurm", {}).get("match") is False:
+        seen = "slurmctld has not loaded slurm.conf as it is in /etc/slurm now"
+        yield Finding(cluster.control, "loaded", seen, "run site.yml --tags slurm, which checks the file first")
+
+
+def fetched(cluster: Cluster) -> Iterator[Finding]:
+    """Workers have the files of control, and none of their own."""
+    published = cluster.brain.get("slurm", {}).get("files", {})
+    for name, facts in cluster.running("slurmd"):
+        if name == cluster.control:
+            continue
+        own, there = sorted(facts["slurm"]["files"]), facts["slurm"]["fetched"]
+        served = published.keys() & (there.keys() | cluster.files.keys())
+        differences = _differences(there, {key: published[key] for key in served}, "")
+        if own:
+            seen = f"/etc/slurm has its own {', '.join(own)}, which hides that of {cluster.control}"
+            yield Finding(name, "own", seen, "remove it, and `systemctl restart slurmd`")
+        elif differences or not there:
+            what = f"differs from that of {cluster.control}: {differences}" if there else "was not fetched"
+            advice = "`systemctl restart slurmd`; jobs go on"
+            causes = both([cluster.control], "configuration", "loaded") + both([name], "service slurmd")
+            yield Finding(name, "fetched", f"its configuration {what}", advice, causes)
+
+
+def restarts(cluster: Cluster) -> Iterator[Finding]:
+    """Every slurmd has been started since the last change that it reads at its start only."""
+    for name in cluster.brain.get("slurm", {}).get("restarts", []):
+        if not cluster.sleeps(name):
+            seen = "slurmd has not been restarted since the configuration changed"
+            yield Finding(name, "restart", seen, "run site.yml; jobs go on", both([name], "ssh", "service slurmd"))
+
+
+def nodes(cluster: Cluster) -> Iterator[Finding]:
+    """slurmctld uses every worker."""
+    known = cluster.brain.get("slurm", {}).get("nodes")
+    if not known:
+        return
+    workers = [name for name, _ in cluster.running("slurmd")]
+    for name in [*workers, *(name for name in cluster.silent if name in known)]:
+        if name not in known:
+            causes = both([cluster.control], "configuration", "loaded", "hardware")
+            yield Finding(name, "node", "slurmctld does not know it", "run site.yml", causes)
+            continue
+        state, reason = known[name]["State"], known[name].get("Reason", "")
+        words = flags(known[name]) - ({"NOT_RESPONDING"} if cluster.sleeps(name) else set())
+        if not any(word.startswith(OUT_OF_SERVICE) for word in words):
+            continue
+        seen = f"slurmctld gives it no jobs: {state}{f', {reason}' if reason else ''}"
+        if reason.startswith("slurmstead: "):
+            advice = "mend that, and it is resumed within a minute"
+        else:
+            advice = f"mend that, then `scontrol update nodename={name} state=resume`"
+        # Who drained it wants to hear of it in any case.
+        causes = both([name], "ssh", "address", "service slurmd") + both([name, cluster.control], *TRUST)
+        causes = () if "DRAIN" in words else causes
+        yield Finding(name, "node", seen, advice, causes)
+
+
+def partitions(cluster: Cluster) -> Iterator[Finding]:
+    """Partitions take jobs as the inventory says."""
+    known = cluster.brain.get("slurm", {}).get("partitions", {})
+    wanted = conf_model.read(cluster.files.get("slurm.conf", "")).partitions
+    for name, state in known.items():
+        section = wanted.get(name, {})
+        expected = section["state"].value.upper() if "state" in section else "UP"
+        if state.upper() != expected:
+            seen = f"the partition {name} is {state}, and the inventory says {expected}"
+            yield Finding(cluster.control, "partition", seen, f"`scontrol update partition={name} state={expected}`")

@@ -1,0 +1,79 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Can share, scratch and system disks be used, and can jobs be kept within bounds?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
+
+PART = 20
+"""Space is short where less than one in so many is free, and less than MUCH."""
+
+MUCH = 5120
+"""MiB."""
+
+CONTROLLERS = {"v2": ("cpu", "cpuset", "memory"), "v1": ("cpuset", "freezer", "memory")}
+"""What Slurm needs to hold jobs to what they asked for."""
+
+
+def mounts(cluster: Cluster) -> Iterator[Finding]:
+    """Each directory has its file system, and answers."""
+    for name, facts in cluster.machines.items():
+        readonly: set[str] = set()
+        for path, must_be_mounted in facts["wanted"]["paths"].items():
+            state = facts["paths"][path]
+            if state["error"]:
+                servers = _servers(cluster, name, state) if must_be_mounted else []
+                asked = f"; is nfs-server up on {' and '.join(servers)}?" if servers else ""
+                advice = f"see `findmnt {path}` and `journalctl -b`{asked}"
+                causes = both(servers, "ssh", "service nfs-server")
+                yield Finding(name, "mount", f"{path} does not answer: {state['error']}", advice, causes)
+            elif must_be_mounted and not state["source"]:
+                yield Finding(name, "mount", f"nothing is mounted on {path}", "run site.yml, and see `journalctl -b`")
+            elif state.get("readonly") and state["id"] not in readonly:
+                readonly.add(state["id"])
+                advice = "see `dmesg` for errors of the disk, then mount it anew"
+                yield Finding(name, "mount", f"{path} is read-only", advice)
+
+
+def _servers(cluster: Cluster, name: str, state: Mapping[str, Any]) -> list[str]:
+    """Return the other machines from which a file system may come; none for one of a disk."""
+    source = str(state["source"] or "")
+    if source and not str(state["type"]).startswith("nfs"):
+        return []
+    silent = [other for other in cluster.silent if source.startswith(f"{cluster.addresses.get(other)}:")]
+    return [other for other, _ in cluster.running("nfs-server") if other != name] + silent
+
+
+def space(cluster: Cluster) -> Iterator[Finding]:
+    """Nothing is nearly full."""
+    for name, facts in cluster.machines.items():
+        told: set[str] = set()
+        for path, state in facts["paths"].items():
+            # The share is told of once, where it is stored, and so is a file system with several of the directories.
+            if state["error"] or str(state.get("type", "")).startswith("nfs") or state["id"] in told:
+                continue
+            told.add(state["id"])
+            if state["free"] * PART < state["size"] and state["free"] < MUCH:
+                seen = f"{path} is nearly full: {state['free']} of {state['size']} MiB are free"
+                yield Finding(name, "space", seen, f"`du -xh -d2 {path} | sort -h` shows what takes it")
+            elif state["free_inodes"] * PART < state["inodes"]:
+                seen = f"{path} has hardly any inode left: {state['free_inodes']} of {state['inodes']}"
+                yield Finding(name, "space", seen, "remove small files")
+
+
+def controllers(cluster: Cluster) -> Iterator[Finding]:
+    """The kernel has the control groups that slurmd needs."""
+    settings = conf_model.read(cluster.files.get("slurm.conf", "")).settings.values()
+    if settings and not any("/cgroup" in pair.value for pair in settings):
+        return
+    for name, facts in cluster.running("slurmd"):
+        mode = facts["cgroup"]["mode"]
+        missing = sorted(set(CONTROLLERS.get(mode, ())) - set(facts["cgroup"]["controllers"]))
+        if missing:
+            advice = "remove cgroup_disable= from the kernel's command line, or add cgroup_enable=memory, and reboot"
+            causes = both([name], "mount")
+            yield Finding(name, "cgroup", f"no cgroup controller {', '.join(missing)}", advice, causes)

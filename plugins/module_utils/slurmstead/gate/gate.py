@@ -1,0 +1,147 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Has the installed slurmctld load a configuration, in namespaces of its own, on a copy of the live state.
+
+It has a network that leads nowhere, process numbers and mounts of its own, its own state, pid file and log, and no
+authentication: it can reach neither the live daemon nor a node, and it ends with whoever started it.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.conf import needs as conf_needs
+from ansible.module_utils.slurmstead.conf.finding import Finding
+from ansible.module_utils.slurmstead.gate import files as gate_files
+from ansible.module_utils.slurmstead.gate import process as gate_process
+from ansible.module_utils.slurmstead.gate import verdict as gate_verdict
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm.jobs import State
+
+SECONDS = 60.0
+"""For everything. It takes 0.3 s where nothing is emulated."""
+
+PREFIX = "slurmstead-gate-"
+PLACE = "/run"
+"""In memory: slurmctld writes its state as if for ever."""
+
+PARTS = (
+    *("job_state", "node_state", "part_state", "resv_state"),
+    # Without last_tres it does not start where slurmdbd cannot be reached (_init_tres in src/slurmctld/controller.c).
+    *("assoc_mgr_state", "assoc_usage", "last_tres", "qos_usage"),
+)
+"""Files of the state that are copied beside `clustername` and `last_config_lite`. Not triggers: they run programs."""
+
+SPANK = "plugstack.conf"
+"""slurmd and srun act on it; what it includes, slurmctld complains of."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """How it went: with no findings the configuration may be published."""
+
+    findings: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+    queue: State = State(heard=False)
+    """The jobs that slurmctld found in the state."""
+
+
+def passage(
+    files: Mapping[str, str], version: str, live: State, state_directory: str, seconds: float = SECONDS
+) -> Passage:
+    """Let slurmctld load a set of files, and say what it thinks of them.
+
+    `files` are all files of the directory of slurm.conf by name. `state_directory` is where the live daemon's state is;
+    it need not exist. `live` are the jobs that must still be there.
+
+    Raises OSError where the gate cannot be built.
+    """
+    started = time.monotonic()
+    _sweep()
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=PLACE) as name:
+        directory = pathlib.Path(name)
+        _furnish(directory, files, pathlib.Path(state_directory))
+        with gate_process.slurmctld(directory, files, state_directory) as process:
+            found, queue = _watch(process, directory, files, version, started + seconds)
+        log = (directory / "log").read_text(errors="replace")
+    said = gate_verdict.findings(log, files)
+    if found is not None:
+        return Passage(tuple([*said] or [found]), (), time.monotonic() - started)
+    jobs = gate_verdict.job_findings(log, live, queue)
+    return Passage(tuple(jobs), tuple(said), time.monotonic() - started, queue)
+
+
+def _sweep() -> None:
+    """Remove what a gate left whose caller was killed."""
+    for path in pathlib.Path(PLACE).glob(f"{PREFIX}*"):
+        if time.time() - path.stat().st_mtime > 10 * SECONDS:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _furnish(directory: pathlib.Path, files: Mapping[str, str], live: pathlib.Path) -> None:
+    """Put the files and the copy of the state in place, for the user that slurmctld becomes."""
+    directory.chmod(0o755)
+    etc, state = directory / "etc", directory / "state"
+    etc.mkdir()
+    for name, text in files.items():
+        if name == SPANK:
+            continue
+        own = gate_files.gated(text, str(directory)) if name == "slurm.conf" else text
+        (etc / name).write_text(own, errors="surrogateescape")
+    state.mkdir(mode=0o700)
+    for part in (*PARTS, "clustername", "last_config_lite"):
+        _copy(live / part, state / part)
+    try:
+        owner = pwd.getpwnam(conf_model.read(files.get("slurm.conf", "")).value("SlurmUser", "root")).pw_uid
+    except KeyError:
+        # slurmctld says so itself.
+        return
+    for path in (directory, state, *state.iterdir()):
+        os.chown(path, owner, -1)
+
+
+def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Copy a file of the state; slurmctld replaces it by unlink and link, so it can be missing for a moment."""
+    for _ in range(5):
+        try:
+            shutil.copyfile(source, target)
+            return
+        except FileNotFoundError:
+            if not source.parent.is_dir() or not source.with_name(f"{source.name}.old").exists():
+                return
+            time.sleep(0.05)
+
+
+def _watch(
+    process: subprocess.Popen[bytes], directory: pathlib.Path, files: Mapping[str, str], version: str, until: float
+) -> tuple[Finding | None, State]:
+    """Wait until it answers; return what is wrong, or its queue.
+
+    Before 23.11, what the workers are told with is rehearsed as well: a reconfigure can end slurmctld.
+    """
+    try:
+        inside = gate_process.first(process, until)
+        while not gate_process.listens(inside, gate_files.port(files)):
+            gate_process.pause(process, until, "start")
+        asked = ["nsenter", f"--target={inside}", "--net"]
+        configuration = str(directory / "etc" / "slurm.conf")
+        queue = gate_process.ask(process, [*asked, *slurm_jobs.SQUEUE], configuration, until)
+        if not conf_needs.forks(version):
+            gate_process.ask(process, [*asked, "scontrol", "reconfigure"], configuration, until)
+            queue = gate_process.ask(process, [*asked, *slurm_jobs.SQUEUE], configuration, until)
+        return None, slurm_jobs.read_queue(queue)
+    except EOFError:
+        said = gate_verdict.died_of((directory / "log").read_text(errors="replace"))
+        return Finding(f"slurmctld does not start with it: {said}"), State()
+    except gate_process.TooLongError as error:
+        said = gate_verdict.died_of((directory / "log").read_text(errors="replace"))
+        return Finding(f"slurmctld did not {error} in time; it last said: {said}"), State()

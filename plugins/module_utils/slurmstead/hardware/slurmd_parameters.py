@@ -1,0 +1,100 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Which SlurmdParameters the nodes of a cluster need: one line of slurm.conf that every slurmd reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ansible.module_utils.slurmstead.conf import versions as conf_versions
+from ansible.module_utils.slurmstead.hardware import core_gres
+from ansible.module_utils.slurmstead.hardware.node_lines import is_asymmetric, was_measured
+
+Hardware = Mapping[str, Any]
+
+
+def _numa_sockets(hwloc: Mapping[str, Any]) -> int | None:
+    """Return the sockets that slurmd counts with numa_node_as_socket; None if that cannot be known.
+
+    On an RK3588 with three packages it is the machine, or the L3 cache where hwloc shows one for all cores.
+    Groups can be nested: slurmd counts those of one level, and ends if there are several.
+    """
+    by_type = {"Machine": 1, "Package": hwloc.get("packages"), "L3Cache": hwloc.get("l3_caches")}
+    return by_type.get(str(hwloc.get("numa_parent")))
+
+
+def _l3_sockets(hwloc: Mapping[str, Any]) -> int | None:
+    """Return the sockets that slurmd counts with l3cache_as_socket; None if cores would be in no socket."""
+    return hwloc.get("l3_caches") if hwloc.get("l3_cores") == hwloc.get("cores") else None
+
+
+WORDS: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
+    "numa_node_as_socket": _numa_sockets,
+    "l3cache_as_socket": _l3_sockets,
+}
+"""What else slurmd can take for a socket, the better first; only one of them can be set."""
+
+
+def _makes_even(hardware: Hardware, word: str) -> bool:
+    """Say whether a word makes slurmd see an asymmetric node as its line says it: one socket with all CPUs."""
+    hwloc = hardware.get("hwloc") or {}
+    return WORDS[word](hwloc) == 1 and hwloc.get("cores") == hwloc.get("pus") == hardware["cpus"]
+
+
+def _keeps(hardware: Hardware, word: str) -> bool:
+    """Say whether a word leaves the sockets of a symmetric node as they are."""
+    if word == "numa_node_as_socket" and not conf_versions.known(hardware.get("slurm")).sockets_by_numa:
+        return True
+    hwloc = hardware.get("hwloc")
+    if hwloc:
+        # Without packages slurmd counts one socket.
+        return WORDS[word](hwloc) == max(1, int(hwloc["packages"]))
+    # Remembered by an older version: one package with one NUMA node is one socket either way.
+    return word == "numa_node_as_socket" and hardware["sockets"] == 1 and hardware.get("numa_nodes", 1) in (1, None)
+
+
+def slurmd_parameters(
+    hardware: Mapping[str, Hardware],
+    names: Iterable[str],
+    config_overrides: bool | None = None,
+    by_kind: bool = False,
+) -> tuple[list[str], list[str]]:
+    """Return the words of SlurmdParameters that the nodes need, and warnings for a person.
+
+    `config_overrides` makes Slurm believe the lines, where an asymmetric node has one that differs from the hardware.
+    It is a word if a node is asymmetric, or if kinds of cores are declared as sockets (`by_kind`); True or False
+    decides it whatever was measured.
+
+    From 23.11 on, task/affinity binds jobs by the sockets and cores that slurmd counts: on an RK3588 with three
+    packages 3 x 2 of 8, so that jobs share CPUs or fail. A word that lets slurmd take something else for a socket
+    mends it (22.05 has it too, and no error in its log then). Such a word works on all nodes. On a host with several
+    NUMA nodes in a package it would make other sockets of them than its line has: slurmd takes these, or complains, and
+    jobs that ask for sockets get others. So it is left out if it changes any symmetric node, with a warning: a person
+    can take task/affinity out, or choose.
+    """
+    measured = {name: hardware[name] for name in names if was_measured(hardware.get(name))}
+    uneven = {name: node for name, node in measured.items() if is_asymmetric(node)}
+    even = {name: node for name, node in measured.items() if name not in uneven}
+    differ = bool(uneven) or (by_kind and any(core_gres.halves(node) for node in measured.values()))
+    words = ["config_overrides"] if (differ if config_overrides is None else config_overrides) else []
+    affected = {name: node for name, node in uneven.items() if conf_versions.known(node.get("slurm")).sockets_by_numa}
+    if not affected:
+        return words, []
+    fitting = [word for word in WORDS if all(_makes_even(node, word) for node in affected.values())]
+    disturbed = {word: [name for name, node in even.items() if not _keeps(node, word)] for word in fitting}
+    chosen = next((word for word in fitting if not disturbed[word]), None)
+    if chosen:
+        return [*words, chosen], []
+    bound = [name for name, node in affected.items() if conf_versions.known(node.get("slurm")).binds_by_hardware]
+    return words, [_warning(bound, disturbed)] if bound else []
+
+
+def _warning(bound: list[str], disturbed: Mapping[str, list[str]]) -> str:
+    reason = "hwloc shows nothing there that holds all CPUs as one socket"
+    if disturbed:
+        word, others = next(iter(disturbed.items()))
+        reason = f"SlurmdParameters={word} would mend it, but change the sockets of {', '.join(others)}"
+    return (
+        f"{', '.join(bound)}: task/affinity would bind jobs to wrong CPUs, because packages differ in size; {reason}. "
+        "Set TaskPlugin: task/cgroup in slurm_config, or SlurmdParameters if you know better."
+    )

@@ -1,0 +1,60 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What stands in the files of an inventory and Ansible passes over in silence, or with a warning that scrolls away."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import yaml
+
+from ansible.module_utils.slurmstead.inventory.model import RepeatedKey, VariableFile
+
+YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")
+"""Ansible's YAML_FILENAME_EXTENSIONS, and none."""
+
+
+def directories(sources: Iterable[str]) -> list[Path]:
+    """The directories of inventory sources, as ansible_inventory_sources has them; a list of hosts has none."""
+    paths = [Path(source) for source in sources if "," not in source]
+    return sorted({path if path.is_dir() else path.parent for path in paths})
+
+
+def variable_files(sources: Iterable[str]) -> Iterator[VariableFile]:
+    """What is in group_vars/ and host_vars/ beside the inventory, as the plugin host_group_vars looks for it."""
+    for directory in directories(sources):
+        for kind in ("group", "host"):
+            for path in sorted(directory.glob(f"{kind}_vars/*")):
+                if path.is_dir() or path.suffix in YAML_SUFFIXES:
+                    yield VariableFile(os.path.relpath(path), kind, path.name if path.is_dir() else path.stem)
+
+
+def repeated_keys(sources: Iterable[str]) -> Iterator[RepeatedKey]:
+    """Keys that a mapping of a YAML file of the inventory has twice: a host, a group or a variable."""
+    for directory in directories(sources):
+        for pattern in ("*", "group_vars/**/*", "host_vars/**/*"):
+            for path in sorted(directory.glob(pattern)):
+                if path.is_file() and path.suffix in YAML_SUFFIXES:
+                    yield from _repeated_keys(path)
+
+
+def _repeated_keys(path: Path) -> Iterator[RepeatedKey]:
+    try:
+        # Nodes, not values: a mapping would have forgotten the first of two keys.
+        document = yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        return  # An INI inventory, a program, a vault. Ansible itself says what it cannot read.
+    waiting = [document]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, yaml.SequenceNode):
+            waiting += node.value
+        elif isinstance(node, yaml.MappingNode):
+            first: dict[str, int] = {}
+            for key, value in node.value:
+                waiting.append(value)
+                line = key.start_mark.line + 1
+                if str(key.value) in first:
+                    yield RepeatedKey(f"{os.path.relpath(path)}:{line}", str(key.value), first[str(key.value)])
+                first.setdefault(str(key.value), line)

@@ -1,0 +1,138 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules between the values of an inventory: one small function for each, listed in RELATIONS and CLUSTER_RELATIONS.
+
+A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; some more are known:
+
+- control_names, nfs_server_names, worker_names: the hosts of these groups
+- slurm_version: as in slurm_keys.VERSIONS, or None where only the machine can tell
+
+It yields a Violation for each thing that is wrong. It runs once for each distinct set of values, not for each host, and
+not at all where one of its variables is unset or has a wrong type (that is said already then).
+
+A function in CLUSTER_RELATIONS compares hosts: each of its parameters is a variable's values by host, or one of the
+first three of these lists. Variables that must be the same on all hosts are listed in cluster.CLUSTER_WIDE.
+
+To add a rule, write the function, add it to the tuple, and add a case that makes it fire to
+tests/unit/inventory/test_relations.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ansible.module_utils.slurmstead.conf import keys as conf_keys
+from ansible.module_utils.slurmstead.inventory.model import Groups, HostViolation, Problem, Violation
+from ansible.module_utils.slurmstead.inventory.relations import (
+    accounts,
+    addresses,
+    cluster,
+    engines,
+    lab,
+    slurm,
+    storage,
+)
+from ansible.module_utils.slurmstead.inventory.variables import Checked
+
+RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
+    addresses.address_is_usable,
+    accounts.user_names_are_valid,
+    accounts.user_names_and_ids_differ,
+    accounts.user_ids_are_free,
+    accounts.group_names_are_valid,
+    accounts.group_names_and_ids_differ,
+    accounts.group_ids_are_free,
+    accounts.groups_of_users_exist,
+    accounts.groups_of_their_own_are_free,
+    accounts.keys_are_public_keys,
+    storage.scratch_disks_have_stable_names,
+    storage.nfs_server_disks_have_stable_names,
+    storage.disks_are_used_once,
+    storage.paths_are_apart,
+    storage.volume_groups_are_apart,
+    storage.homes_are_on_the_share,
+    slurm.cluster_name_is_valid,
+    slurm.config_has_known_keys,
+    slurm.workers_can_fetch_the_configuration,
+    slurm.cgroup_config_has_known_keys,
+    slurm.nodes_are_workers_with_known_keys,
+    slurm.partitions_are_valid,
+    slurm.one_partition_is_the_default,
+    engines.broker_users_exist,
+    engines.broker_limits_are_possible,
+    engines.julia_archives_are_known,
+    engines.julia_is_on_the_share,
+    lab.machines_are_possible,
+    lab.name_is_a_file_name,
+    lab.disks_are_distinct,
+)
+
+CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
+    addresses.addresses_differ,
+    addresses.connections_differ,
+    lab.numbers_differ,
+    cluster.clients_look_where_the_share_is,
+)
+
+CONTEXT = ("control_names", "nfs_server_names", "worker_names", "slurm_version")
+
+Values = Mapping[str, Mapping[str, Any]]
+"""Values by host and variable."""
+
+
+def problems(checked: Checked, groups: Groups) -> Iterator[Problem]:
+    """All violations of all relations."""
+    values = {host: checked.values(host) for host in checked.inventory.hosts}
+    members = checked.inventory.groups
+    context = {
+        "control_names": sorted(members.get(groups.control, ())),
+        "nfs_server_names": sorted(members.get(groups.nfs_server, ())),
+        "worker_names": sorted(members.get(groups.workers, ())),
+    }
+    yield from _within_hosts(checked, values, context)
+    for hosts, variable, wrong, advice in _across_hosts(values, context):
+        yield checked.problem(variable, wrong, advice, hosts)
+
+
+def _within_hosts(checked: Checked, values: Values, context: Mapping[str, Any]) -> Iterator[Problem]:
+    found: dict[tuple[object, ...], list[Violation]] = {}
+    for host, own in values.items():
+        version = _slurm_version(checked, host)
+        texts = {name: repr(value) for name, value in own.items()}
+        known = {**own, **context, "slurm_version": version}
+        for relation in RELATIONS:
+            names = _parameters(relation)
+            variables = [name for name in names if name not in CONTEXT]
+            if any(name not in own for name in variables):
+                continue
+            key = (relation, version, *(texts[name] for name in variables))
+            if key not in found:
+                found[key] = list(relation(**{name: known[name] for name in names}))
+            for variable, wrong, advice in found[key]:
+                yield checked.problem(variable, wrong, advice, (host,))
+
+
+def _across_hosts(values: Values, context: Mapping[str, Any]) -> Iterator[HostViolation]:
+    yield from cluster.cluster_wide_values_are_the_same(values, context["control_names"])
+    for relation in CLUSTER_RELATIONS:
+        by_host = {
+            name: {host: own[name] for host, own in values.items() if own.get(name) is not None}
+            for name in _parameters(relation)
+        }
+        yield from relation(**{name: context.get(name, by_host[name]) for name in by_host})
+
+
+@functools.cache
+def _parameters(relation: Callable[..., object]) -> tuple[str, ...]:
+    return tuple(inspect.signature(relation).parameters)
+
+
+def _slurm_version(checked: Checked, host: str) -> str | None:
+    """The version that a lab machine will have; other machines tell only when they are reached."""
+    given = checked.inventory.hosts[host]
+    if not any(name.startswith("lab_") for name in given):
+        return None
+    release = checked.values(host).get("lab_release")
+    return conf_keys.VERSION_OF_RELEASE.get(str(release))

@@ -1,0 +1,142 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules for users and groups."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible.module_utils.slurmstead.inventory.model import Violation, in_words, nearest, shown
+
+Users = Sequence[Mapping[str, Any]]
+
+USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+"""What useradd accepts without --badname (useradd(8), CAVEATS)."""
+
+SYSTEM_NAMES = frozenset(
+    "root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup sshd "
+    "messagebus systemd-network systemd-resolve systemd-timesync _apt _chrony _rpc statd munge slurm "
+    "epmd rabbitmq redis".split()
+)
+"""Users of Debian's base system (base-passwd) and of the packages that Slurmstead installs."""
+
+
+def user_names_are_valid(accounts_users: Users) -> Iterator[Violation]:
+    """A user's name is one that every tool accepts and that the system does not use itself."""
+    yield from _name_violations("accounts_users", accounts_users)
+
+
+def group_names_are_valid(accounts_groups: Users) -> Iterator[Violation]:
+    """As for users."""
+    yield from _name_violations("accounts_groups", accounts_groups)
+
+
+def user_names_and_ids_differ(accounts_users: Users) -> Iterator[Violation]:
+    """Two users with one uid are one user; two entries for one name contradict each other."""
+    yield from _duplicates("accounts_users", accounts_users, "uid")
+
+
+def group_names_and_ids_differ(accounts_groups: Users) -> Iterator[Violation]:
+    """As for users."""
+    yield from _duplicates("accounts_groups", accounts_groups, "gid")
+
+
+def user_ids_are_free(accounts_users: Users) -> Iterator[Violation]:
+    """Ids that distributions reserve are somebody else's on some node."""
+    yield from _reserved_ids("accounts_users", accounts_users, "uid")
+
+
+def group_ids_are_free(accounts_groups: Users) -> Iterator[Violation]:
+    """As for users."""
+    yield from _reserved_ids("accounts_groups", accounts_groups, "gid")
+
+
+def groups_of_users_exist(accounts_users: Users, accounts_groups: Users) -> Iterator[Violation]:
+    """A user's primary group must have the same gid on every node, so accounts_groups must define it."""
+    known = [str(group["name"]) for group in accounts_groups]
+    for user in accounts_users:
+        group = user.get("group")
+        if group and group not in known:
+            match = nearest(str(group), known)
+            advice = f"Did you mean {match}?" if match else f"Add {group} with its gid to accounts_groups"
+            yield "accounts_users", f"{user['name']} has the group {group}, which accounts_groups does not have", advice
+
+
+def groups_of_their_own_are_free(accounts_users: Users, accounts_groups: Users) -> Iterator[Violation]:
+    """A user without `group` gets a group of the same name and number, so neither may be another group's."""
+    for user, group in itertools.product(accounts_users, accounts_groups):
+        same = (str(user["name"]) == str(group["name"]), int(user["uid"]) == int(group["gid"]))
+        if not user.get("group") and same in ((True, False), (False, True)):
+            yield (
+                "accounts_users",
+                f"{user['name']} needs a group {user['name']} with the gid {user['uid']}, "
+                f"but accounts_groups has {group['name']} with {group['gid']}",
+                f"Set group of {user['name']}, or change accounts_groups",
+            )
+
+
+def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:
+    """A private key, a file name or a half key in an inventory would lock the user out. Keys are not repeated."""
+    for user in accounts_users:
+        for number, key in enumerate(user.get("keys") or [], start=1):
+            if "PRIVATE KEY" in str(key):
+                yield (
+                    "accounts_users",
+                    f"key {number} of {user['name']} is a private key",
+                    "Write the public key, which is in the file that ends in .pub, and replace the private key",
+                )
+            elif (
+                not re.search(r"(?:^|\s)(ssh-|ecdsa-|sk-)\S+ +AAAA[0-9A-Za-z+/]+=*", str(key))
+                or "\n" in str(key).strip()
+            ):
+                yield (
+                    "accounts_users",
+                    f"key {number} of {user['name']} is no public key",
+                    "Write one line such as: ssh-ed25519 AAAA… comment",
+                )
+
+
+def _name_violations(variable: str, entries: Users) -> Iterator[Violation]:
+    for entry in entries:
+        name = str(entry["name"])
+        if name in SYSTEM_NAMES:
+            yield variable, f"{name} belongs to the system", "Choose another name"
+        elif not USER_NAME.fullmatch(name):
+            yield (
+                variable,
+                f"{shown(name)} is no valid name",
+                "Use at most 32 lower-case letters, digits, - and _, and begin with a letter",
+            )
+
+
+def _duplicates(variable: str, entries: Users, number: str) -> Iterator[Violation]:
+    for name, count in Counter(str(entry["name"]) for entry in entries).items():
+        if count > 1:
+            yield variable, f"has {name} {count} times", "Remove all entries but one"
+    holders: dict[int, set[str]] = {}
+    for entry in entries:
+        if entry.get(number) is not None:
+            holders.setdefault(int(entry[number]), set()).add(str(entry["name"]))
+    for value, names in holders.items():
+        if len(names) > 1:
+            yield variable, f"gives the {number} {value} to {in_words(sorted(names))}", f"Give each its own {number}"
+
+
+def _reserved_ids(variable: str, entries: Users, number: str) -> Iterator[Violation]:
+    for entry in entries:
+        if entry.get(number) is None:
+            continue
+        value = int(entry[number])
+        # Debian Policy 9.2.2; 64030 is slurm's, 65534 nobody's. 32-bit -1 and -2 mean "no user" (chown(2)).
+        if value < 1000:
+            wrong = "is below 1000, which the system keeps for itself"
+        elif 60000 <= value <= 65535:
+            wrong = {64030: "is the user slurm's", 65534: "is the user nobody's"}.get(value, "is reserved by Debian")
+        elif value >= 2**32 - 2:
+            wrong = "is too large"
+        else:
+            continue
+        yield variable, f"the {number} {value} of {entry['name']} {wrong}", "Choose one from 1000 to 59999"

@@ -1,0 +1,100 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules for disks and paths."""
+
+from __future__ import annotations
+
+import itertools
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+
+from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.storage.disks import STABLE_DIRECTORIES
+
+SYSTEM_PATHS = frozenset("/ /bin /boot /dev /etc /lib /lib64 /opt /proc /root /run /sbin /sys /tmp /usr /var".split())
+
+
+def scratch_disks_have_stable_names(scratch_disks: Sequence[str]) -> Iterator[Violation]:
+    """/dev/sda is another disk after the next boot, and a file system is written to it."""
+    yield from _unstable_disks("scratch_disks", scratch_disks)
+
+
+def nfs_server_disks_have_stable_names(nfs_server_disks: Sequence[str]) -> Iterator[Violation]:
+    """As for scratch_disks."""
+    yield from _unstable_disks("nfs_server_disks", nfs_server_disks)
+
+
+def disks_are_used_once(scratch_disks: Sequence[str], nfs_server_disks: Sequence[str]) -> Iterator[Violation]:
+    """A disk, or a disk and a partition of it, cannot be in two places."""
+    uses = [("scratch_disks", disk) for disk in scratch_disks]
+    uses += [("nfs_server_disks", disk) for disk in nfs_server_disks]
+    for (first, one), (second, other) in itertools.combinations(uses, 2):
+        if one == other:
+            wrong = f"names {one} twice" if first == second else f"names {one}, and so does {second}"
+        elif one == _whole_disk(other) or other == _whole_disk(one):
+            wrong = f"names {one}, and {second} names {other}, which is the same disk"
+        else:
+            continue
+        yield first, wrong, "Name each disk once"
+
+
+def paths_are_apart(scratch_path: str, nfs_server_path: str, nfs_client_path: str) -> Iterator[Violation]:
+    """A mount below another one hides files or disappears with it; a mount over the system makes it unusable."""
+    paths = {"scratch_path": scratch_path, "nfs_server_path": nfs_server_path, "nfs_client_path": nfs_client_path}
+    for variable, path in paths.items():
+        if not path.startswith("/"):
+            yield variable, f"is {shown(path)}, which is not absolute", "Begin it with /"
+        elif posixpath.normpath(path) != path:
+            yield variable, f"is {shown(path)}, which is not in its shortest form", f"Write {posixpath.normpath(path)}"
+        elif path in SYSTEM_PATHS:
+            yield variable, f"is {path}, which belongs to the system", "Choose a directory of its own, such as /scratch"
+        elif re.search(r"\s", path):
+            yield variable, f"is {shown(path)}, which has a space", "Choose a name without one: fstab needs none"
+    for (first, one), (second, other) in itertools.permutations(paths.items(), 2):
+        if one == other and first < second:
+            yield first, f"is {one}, as is {second}", "Give each its own directory"
+        elif other.startswith(f"{one.rstrip('/')}/") and one not in SYSTEM_PATHS:
+            yield second, f"is {other}, which is below {first}, {one}", "Put neither below the other"
+
+
+def volume_groups_are_apart(
+    scratch_volume_group: str,
+    nfs_server_volume_group: str,
+    scratch_disks: Sequence[str],
+    nfs_server_disks: Sequence[str],
+) -> Iterator[Violation]:
+    """A volume group has one owner, and a name that device-mapper leaves as it is (it doubles hyphens)."""
+    for variable, name in (
+        ("scratch_volume_group", scratch_volume_group),
+        ("nfs_server_volume_group", nfs_server_volume_group),
+    ):
+        if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+            yield variable, f"is {shown(name)}", "Use letters, digits and _"
+    if scratch_volume_group == nfs_server_volume_group and scratch_disks and nfs_server_disks:
+        yield "scratch_volume_group", f"is {scratch_volume_group}, as is nfs_server_volume_group", "Rename one of them"
+
+
+def homes_are_on_the_share(accounts_home_root: str, nfs_client_path: str) -> Iterator[Violation]:
+    """A job finds its user's home on every node only if homes are on the share."""
+    if not f"{accounts_home_root}/".startswith(f"{nfs_client_path}/"):
+        yield (
+            "accounts_home_root",
+            f"is {accounts_home_root}, which is not on the share, {nfs_client_path}",
+            f"Write a directory below it, such as {nfs_client_path}/home",
+        )
+
+
+def _unstable_disks(variable: str, disks: Sequence[str]) -> Iterator[Violation]:
+    for disk in disks:
+        directory, _, name = disk.rpartition("/")
+        if directory not in STABLE_DIRECTORIES or name in ("", ".", "..", "control"):
+            yield (
+                variable,
+                f"has {shown(disk)}, a name that can mean another disk after the next boot",
+                "Write its name below /dev/disk/by-id, which `ls -l /dev/disk/by-id` on the machine shows",
+            )
+
+
+def _whole_disk(name: str) -> str:
+    """The disk of a partition's name (`…-part1`, as udev writes it)."""
+    return re.sub(r"-part\d+$", "", name)

@@ -1,0 +1,225 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Names and types of an inventory's variables, checked against the roles' argument specs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible.module_utils.slurmstead.inventory.model import (
+    Inventory,
+    Problem,
+    Specs,
+    Variable,
+    did_you_mean,
+    has_no_log,
+    nearest,
+    shown,
+)
+
+CONNECTION_VARIABLES = frozenset(
+    f"ansible_{name}"
+    for name in (
+        "become become_exe become_flags become_method become_pass become_password become_user connection host password "
+        "pipelining port private_key_file python_interpreter remote_tmp ssh_args ssh_common_args ssh_executable "
+        "ssh_extra_args ssh_host ssh_host_key_checking ssh_pass ssh_password ssh_pipelining ssh_port "
+        "ssh_private_key_file ssh_retries ssh_timeout ssh_user sudo_pass timeout user"
+    ).split()
+)
+"""Ansible's own variables that inventories set (plugins ssh, sudo and sh of ansible.builtin): slips are found too."""
+
+COMPARED_CONNECTION_VARIABLES = ("ansible_host", "ansible_port")
+"""Those whose values the relations need."""
+
+SIMILAR = 0.88
+"""From this likeness on (difflib's ratio), a name without a role's prefix is taken for a slip."""
+
+Fault = tuple[str, str]
+"""What is wrong and what to do, the first two parts of a Problem."""
+
+TYPE_WORDS = {
+    "bool": "true or false",
+    "dict": "a mapping",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "path": "a path",
+    "raw": "any value",
+    "str": "a string",
+}
+
+
+class Checked:
+    """The variables of an inventory, checked: their problems, and the values that are good enough for relations."""
+
+    def __init__(self, inventory: Inventory, specs: Specs) -> None:
+        self.inventory = inventory
+        self.specs = specs
+        self._found: dict[tuple[str, str], list[Fault]] = {}
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """All problems of names and types."""
+        return [
+            problem
+            for host, variables in self.inventory.hosts.items()
+            for check in (self._names, self._required, self._values)
+            for problem in check(host, variables)
+        ]
+
+    def values(self, host: str) -> dict[str, Any]:
+        """The host's values, or else the specs' defaults, of all variables that have one of the right type."""
+        values = {
+            name: option["default"]
+            for name, option in self.specs.options.items()
+            if "default" in option and "{{" not in str(option["default"])
+        }
+        for name, variable in self.inventory.hosts[host].items():
+            if name in COMPARED_CONNECTION_VARIABLES and not variable.error:
+                values[name] = variable.value
+            elif name in self.specs.options:
+                if variable.error or self._faults(name, variable.value):
+                    values.pop(name, None)
+                else:
+                    values[name] = variable.value
+        return values
+
+    def problem(self, name: str, wrong: str, advice: str, hosts: tuple[str, ...]) -> Problem:
+        """A problem of a variable, with the places where these hosts get it from."""
+        given = [self.inventory.hosts[host][name] for host in hosts if name in self.inventory.hosts[host]]
+        return Problem(name, wrong, advice, hosts, tuple({variable.origin for variable in given if variable.origin}))
+
+    def _names(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
+        """Every variable with a role's prefix is one of that role's; no other is nearly one."""
+        for name in variables:
+            fault = self._name_faults[name]
+            if fault:
+                yield self.problem(name, *fault, (host,))
+
+    @cached_property
+    def _name_faults(self) -> dict[str, Fault | None]:
+        """What is wrong with each name that any host has; hosts share most of them, and likeness is slow to compute."""
+        names = {name for variables in self.inventory.hosts.values() for name in variables}
+        return {name: self._name_fault(name) for name in names}
+
+    def _name_fault(self, name: str) -> Fault | None:
+        specs = self.specs
+        if name in specs.computed:
+            return "is computed by the playbooks, which ignore this value", "Remove it from the inventory"
+        if name in specs.options or name in CONNECTION_VARIABLES:
+            return None
+        role = specs.role_of(name.removeprefix("__"))
+        if name.startswith("__"):
+            return (f"is internal to the role {role}", "Remove it from the inventory") if role else None
+        if role is not None:
+            advice = did_you_mean(name, specs.options, f"The variables of {role} are in roles/{role}/README.md")
+            return f"is no variable of the role {role}", advice
+        match = nearest(name, [*specs.options, *CONNECTION_VARIABLES], cutoff=SIMILAR)
+        return ("is not known, but nearly", f"Did you mean {match}?") if match else None
+
+    def _required(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
+        """Every variable that a role requires is set, by the inventory or by the playbooks."""
+        for role, options in self.specs.roles.items():
+            if role in self.specs.optional and not any(self.specs.role_of(name) == role for name in variables):
+                continue
+            for name, option in options.items():
+                if self.specs.role_of(name) != role:
+                    continue
+                if option.get("required") and name not in variables and name not in self.specs.computed:
+                    yield Problem(name, "is not set", f"Set it: {_first_sentence(option)}", (host,))
+
+    def _values(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
+        """Every value can be computed and has the type that its spec states."""
+        for name, variable in variables.items():
+            if name not in self.specs.options:
+                continue
+            if variable.error:
+                error = "its value cannot be computed" if self.specs.is_secret(name) else variable.error
+                yield self.problem(name, error, "Correct the expression, or set what it uses", (host,))
+                continue
+            for fault in self._faults(name, variable.value):
+                yield self.problem(name, *fault, (host,))
+
+    def _faults(self, name: str, value: Any) -> list[Fault]:
+        """The faults of a value; remembered, because most hosts share most values."""
+        key = (name, repr(value))
+        if key not in self._found:
+            self._found[key] = list(faults("", self.specs.options[name], value))
+        return self._found[key]
+
+
+def _first_sentence(option: Mapping[str, Any]) -> str:
+    description = option.get("description", "see the role's README")
+    text = description if isinstance(description, str) else str(description[0])
+    return text.split(". ")[0].rstrip(".")
+
+
+def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]:
+    """All that is wrong with a value by its spec. `place` is where in the variable it is, "" for the whole.
+
+    Containers are checked here, because Ansible's own validation is lenient ("a,b" passes as a list, a list as a
+    string, true as the number 1) and then hands the *unconverted* value to the role, which would loop over the
+    letters. What is left, types and choices of single values, is Ansible's to say.
+    """
+    kind = option.get("type", "str")
+    here = f"{place} " if place else ""
+    seen = "has a value" if has_no_log(option) else f"is {shown(value)}"
+    if value is None:
+        if option.get("required"):
+            yield f"{here}is empty", f"Set it: {_first_sentence(option)}"
+        elif option.get("default") is not None:
+            yield f"{here}is empty", f"Write {TYPE_WORDS[kind]}, or remove it"
+    elif not _has_shape(kind, value):
+        yield f"{here}{seen}, which is {_kind(value)}", f"Write {TYPE_WORDS[kind]}"
+    elif kind == "list":
+        item = {"type": option.get("elements", "raw"), "options": option.get("options"), "no_log": option.get("no_log")}
+        if "choices" in option:
+            item["choices"] = option["choices"]
+        for number, part in enumerate(value):
+            yield from faults(f"{place}[{number}]", item, part)
+    elif kind == "dict":
+        yield from _mapping_faults(place, option, value)
+    else:
+        checked = ArgumentSpecValidator({"value": {**option, "required": False}}).validate({"value": value})
+        if checked.error_messages and "choices" in option:
+            yield f"{here}{seen}", f"Write one of: {', '.join(map(str, option['choices']))}"
+        elif checked.error_messages:
+            yield f"{here}{seen}", f"Write {TYPE_WORDS[kind]}"
+
+
+def _mapping_faults(place: str, option: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[Fault]:
+    """Faults of the keys of a mapping and of their values. Without `options` in the spec, any key is right."""
+    known = option.get("options")
+    if not known:
+        return
+    for key, part in value.items():
+        if key in known:
+            yield from faults(f"{place}.{key}", known[key], part)
+        else:
+            yield f"{place}.{key} is not known", did_you_mean(str(key), known, f"Write one of: {', '.join(known)}")
+    for key, part in known.items():
+        if part.get("required") and key not in value:
+            yield f"{place or 'it'} has no {key}", f"Set {key}: {_first_sentence(part)}"
+
+
+_OWN_TYPES: dict[str, type] = {"dict": dict, "list": list, "path": str}
+_FOREIGN_TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (list, dict, float),
+    "float": (bool, list, dict),
+    "int": (bool, float, list, dict),
+    "str": (bool, list, dict),
+}
+
+
+def _has_shape(kind: str, value: Any) -> bool:
+    """Whether a value can be of a type without Ansible's conversions between containers and single values."""
+    return isinstance(value, _OWN_TYPES.get(kind, object)) and not isinstance(value, _FOREIGN_TYPES.get(kind, ()))
+
+
+def _kind(value: Any) -> str:
+    """What a value is, in words."""
+    kinds = ((bool, "bool"), (int, "int"), (float, "float"), (str, "str"), (list, "list"), (dict, "dict"))
+    return next((TYPE_WORDS[name] for kind, name in kinds if isinstance(value, kind)), type(value).__name__)

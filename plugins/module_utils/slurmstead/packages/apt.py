@@ -1,0 +1,167 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""apt-get on this machine. What changes packages is a unit of systemd, so that a lost connection does not end dpkg."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from ansible.module_utils.slurmstead.packages import plan as apt_plan
+from ansible.module_utils.slurmstead.packages.plan import Package, Plan
+from ansible.module_utils.slurmstead.reach.commands import run
+
+UNIT = "slurmstead-upgrade.service"
+LOG = Path("/run/slurmstead-upgrade.log")
+LOCK = Path("/var/lib/dpkg/lock-frontend")
+JOURNAL = Path("/var/lib/dpkg/updates")
+"""Where dpkg writes what it does; empty when it has ended well."""
+
+ENDED = ("inactive", "failed")
+
+UPGRADE = ("apt-get", "-o", "APT::Get::Upgrade-Allow-New=true", "--no-install-recommends", "--no-remove")
+QUIET = {
+    "DEBIAN_FRONTEND": "noninteractive",
+    "APT_LISTCHANGES_FRONTEND": "none",
+    # Services that are not ours to restart stay as they are; ours are restarted in their order.
+    "NEEDRESTART_MODE": "l",
+    "NEEDRESTART_SUSPEND": "1",
+    "UCF_FORCE_CONFFOLD": "1",
+    "LC_ALL": "C.UTF-8",
+}
+KEEP_CONFFILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
+
+FETCH = 1800.0
+"""Seconds in which lists or packages have to come."""
+
+INSTALL = 7200.0
+"""Seconds in which packages have to be installed: kernels take many minutes on a small board."""
+
+PAUSE = 1.0
+
+
+class AptError(Exception):
+    """apt-get did not do what was asked; the text says what it said."""
+
+
+def wait_for_lock(seconds: float) -> None:
+    """Wait until no other package manager is at work, nor an upgrade of ours that lost its connection.
+
+    Raises AptError.
+    """
+    until = time.monotonic() + seconds
+    while _state() not in ENDED or _locked():
+        if time.monotonic() > until:
+            raise AptError(
+                f"another package manager was at work for {seconds:.0f} s; see `ps -ef | grep -E 'apt|dpkg'`"
+            )
+        time.sleep(PAUSE)
+
+
+def _state() -> str:
+    """Return the state of our unit; empty where systemd is too busy to say."""
+    _, out, _ = run("systemctl", "show", "--property=ActiveState", "--value", UNIT, seconds=60)
+    return out.strip()
+
+
+def _locked() -> bool:
+    with LOCK.open("w") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def update(seconds: float) -> None:
+    """Fetch the lists of packages anew; waits while somebody else does. Raises AptError."""
+    until = time.monotonic() + seconds
+    while True:
+        code, out, err = run("apt-get", "update", "-o", "APT::Update::Error-Mode=any", seconds=FETCH)
+        if code == 0:
+            return
+        said = _complaints(out + err)
+        if "Could not get lock" not in said or time.monotonic() > until:
+            raise AptError(f"the lists of packages could not be fetched: {said}")
+        time.sleep(PAUSE)
+
+
+def packages() -> dict[str, Package]:
+    """Return what dpkg knows; a journal that it left is a package that is in no state."""
+    _, out, _ = run("dpkg-query", "--show", f"--showformat={apt_plan.FORMAT}", seconds=60)
+    found = apt_plan.read_packages(out)
+    if JOURNAL.is_dir() and any(JOURNAL.iterdir()):
+        found["dpkg"] = Package("", "dpkg", "not at its end")
+    return found
+
+
+def plan() -> Plan:
+    """Return what an upgrade would do now. Raises AptError."""
+    code, out, err = run(*UPGRADE, "--simulate", "upgrade", seconds=300)
+    if code:
+        raise AptError(f"apt-get does not say what it would do: {_complaints(out + err)}")
+    return apt_plan.read_plan(out)
+
+
+def fetch() -> None:
+    """Fetch the packages without installing them. Raises AptError."""
+    code, out, err = run(*UPGRADE, "--yes", "--download-only", "upgrade", seconds=FETCH)
+    if code:
+        raise AptError(f"the packages could not be fetched: {_complaints(out + err)}")
+
+
+def command(names: Collection[str], lock: int) -> list[str]:
+    """Return the command that upgrades some packages, or all; it waits `lock` seconds for another package manager."""
+    more = ["-o", f"DPkg::Lock::Timeout={lock}", "-o", "APT::Keep-Downloaded-Packages=false"]
+    verb = ["install", "--only-upgrade", *names] if names else ["upgrade"]
+    return [*UPGRADE, "--yes", *KEEP_CONFFILES, *more, *verb]
+
+
+def as_unit(before: Iterable[str], after: Iterable[str], wanted: list[str]) -> list[str]:
+    """Return the command that begins another one as a unit; systemctl does `before` and, in any case, `after`."""
+    return [
+        *("systemd-run", "--quiet", f"--unit={UNIT}", "--description=Upgrade of the packages by stead"),
+        *(f"--property=StandardOutput=append:{LOG}", "--property=StandardError=inherit"),
+        *(f"--property=ExecStartPre=/usr/bin/systemctl {words}" for words in before),
+        *(f"--property=ExecStopPost=-/usr/bin/systemctl {words}" for words in after),
+        *(f"--setenv={name}={value}" for name, value in QUIET.items()),
+        *wanted,
+    ]
+
+
+def install(names: Collection[str], before: Iterable[str], after: Iterable[str], lock: int) -> str:
+    """Upgrade some packages, or all; returns what dpkg said. See as_unit for `before` and `after`.
+
+    Raises AptError.
+    """
+    # Whoever is named in `apt-get install` is no longer among those that came with others.
+    _, automatic, _ = run("apt-mark", "showauto", *names, seconds=60) if names else (0, "", "")
+    run("systemctl", "reset-failed", UNIT)
+    LOG.unlink(missing_ok=True)
+    code, _, err = run(*as_unit(before, after, command(names, lock)), seconds=300)
+    if code:
+        raise AptError(f"the upgrade could not begin: {err.strip()}")
+    until = time.monotonic() + INSTALL
+    while (state := _state()) not in ENDED:
+        if time.monotonic() > until:
+            raise AptError(f"apt-get has not ended after {INSTALL / 60:.0f} min and goes on; see {LOG}")
+        time.sleep(PAUSE)
+    if automatic.split():
+        run("apt-mark", "auto", *automatic.split(), seconds=60)
+    said = LOG.read_text(errors="replace")
+    if state == "failed":
+        raise AptError(f"apt-get failed: {_complaints(said)}; all that it said is in {LOG}")
+    return said
+
+
+def _complaints(text: str, most: int = 3) -> str:
+    """Return the lines that say what went wrong, or the last ones."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join([*_errors(lines)][:most] or lines[-most:]) or "it said nothing"
+
+
+def _errors(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        if line.startswith(("E: ", "dpkg: error")):
+            yield line.removeprefix("E: ")

@@ -1,0 +1,55 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The daemons that make a machine one of the cluster, before and after their packages are replaced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from ansible.module_utils.slurmstead.doctor.facts import services
+from ansible.module_utils.slurmstead.reach.commands import run
+
+NAMES = ("munge", "slurmctld", "slurmd")
+"""In the order in which they are restarted."""
+
+SETTLE = 120.0
+"""Seconds in which a daemon that ran before has to run again."""
+
+PAUSE = 1.0
+
+
+class DaemonError(Exception):
+    """A daemon does not run any more; the text says what to do."""
+
+
+def running() -> dict[str, int]:
+    """Return the main processes of the daemons that run. Raises DaemonError where systemd does not say."""
+    units = [f"{name}.service" for name in NAMES]
+    code, out, err = run("systemctl", "show", "--property=ActiveState,MainPID", *units, seconds=120)
+    if code:
+        raise DaemonError(f"systemd does not say what runs: {err.strip()}")
+    blocks = [dict(line.split("=", 1) for line in block.splitlines()) for block in out.split("\n\n")]
+    shown = dict(zip(NAMES, blocks, strict=True))
+    return {name: int(unit["MainPID"]) for name, unit in shown.items() if unit["ActiveState"] == "active"}
+
+
+def outdated() -> list[str]:
+    """Return the daemons that are older than what they consist of."""
+    return [name for name, pid in running().items() if services.outdated(pid)]
+
+
+def renew(before: Mapping[str, int]) -> list[str]:
+    """Restart what is older than its files, and wait until all that ran `before` runs; returns who is another process.
+
+    Jobs go on: the units end the daemons only (KillMode=process). Raises DaemonError.
+    """
+    for name in outdated():
+        run("systemctl", "restart", name, seconds=SETTLE)
+    until = time.monotonic() + SETTLE
+    while missing := sorted(before.keys() - (now := running()).keys()):
+        if time.monotonic() > until:
+            raise DaemonError(
+                f"{missing[0]} does not run any more; see `journalctl -u {missing[0]}`, mend and start it"
+            )
+        time.sleep(PAUSE)
+    return [name for name, pid in now.items() if before.get(name, pid) != pid]

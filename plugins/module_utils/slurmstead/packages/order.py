@@ -1,0 +1,65 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Whether the daemons of a cluster understand each other at each moment of an upgrade: slurmctld first, then slurmd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ansible.module_utils.slurmstead.conf.versions import OLDEST_PEER, can_talk, number
+
+
+def series(version: str) -> str:
+    """Return the first two numbers of a version of Slurm, or of a package of it: what tells protocols and states apart.
+
+    >>> series("22.05.8-4+deb12u3"), series("1:23.11.4-1")
+    ('22.05', '23.11')
+    """
+    return ".".join(f"{part:02d}" for part in number(version.rpartition(":")[2]))
+
+
+def problems(control: str, controller: str, nodes: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return a line for each machine whose Slurm could not talk to slurmctld during the upgrade or after it.
+
+    :param controller: version of the slurmctld that runs now
+    :param nodes: versions that the workers said when they registered, also those that are off now
+    :param after: versions that machines would have in the end; of those that are not upgraded nothing
+    """
+    future = series(after.get(control) or controller)
+    found = []
+    if future != series(controller):
+        found += _state(control, series(controller), future)
+    for name in sorted({*nodes, *after} - {control}):
+        now, then = (series(versions[name]) if versions.get(name) else future for versions in (nodes, after))
+        if number(then) > number(future):
+            found.append(
+                f"{name}: would get Slurm {then}, but {control} {_has(controller, future)} {future}, which understands "
+                f"nothing newer than itself; upgrade {control} first, or correct the package sources of {name}"
+            )
+        elif not (_understands(future, now) and _understands(future, then)):
+            old = now if not _understands(future, now) else then
+            found.append(
+                f"{name}: has Slurm {old}, which slurmctld {future} on {control} would not understand"
+                f"{_reach(future)}; jobs there would be lost. Upgrade in smaller steps, or install both anew"
+            )
+    return found
+
+
+def _state(control: str, now: str, future: str) -> list[str]:
+    if number(future) < number(now):
+        return [f"{control}: would get slurmctld {future}, which cannot read the state of {now}; correct its sources"]
+    if _understands(future, now):
+        return []
+    return [f"{control}: would get slurmctld {future}, which cannot read the state of {now}{_reach(future)}"]
+
+
+def _has(controller: str, future: str) -> str:
+    return "has" if series(controller) == future else "would have"
+
+
+def _reach(controller: str) -> str:
+    oldest = OLDEST_PEER.get(controller)
+    return f" (it knows {oldest} up to {controller})" if oldest else " as far as is known here"
+
+
+def _understands(controller: str, node: str) -> bool:
+    return controller == node or (controller in OLDEST_PEER and can_talk(controller, node))

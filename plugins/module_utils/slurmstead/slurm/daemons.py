@@ -1,0 +1,209 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The controller of this machine: how it is started, and what it is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm.answers import read_listpids, read_nodes, read_settings, seconds
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+
+UNIT = "slurmctld.service"
+MUNGED = "munge.service"
+
+STAMP = re.compile(r"^\[[^\]]*\] ", re.MULTILINE)
+"""How a line of slurmctld's log begins (LogTimeFormat)."""
+
+
+class Service(Protocol):
+    """Starts slurmctld. Tests have one that needs no systemd."""
+
+    def restart(self) -> None:
+        """Begin to restart it, or to start it; returns before it is up."""
+
+    def state(self) -> str:
+        """Return running, starting, stopped, or failed; of the process that `restart` began, if it was called."""
+
+    def words(self) -> str:
+        """Return what it has said since `restart`."""
+
+    def outlived_munged(self) -> bool:
+        """Say whether munged was started after it.
+
+        Where munged is deaf for some minutes, slurmctld (22.05.8) stops to ask the nodes, which are down then, and
+        does not begin again. It answers whoever asks it.
+        """
+
+
+def main_process(unit: str) -> int:
+    """Return the process number of a unit's daemon, or 0."""
+    _, out, _ = run("systemctl", "show", "--property=MainPID", "--value", unit)
+    return int(out.strip() or 0)
+
+
+class Systemd:
+    """slurmctld as a unit of systemd; `log` is its SlurmctldLogFile, without which all it says is in the journal."""
+
+    def __init__(self, log: str = "") -> None:
+        self.log = Log(log)
+        self.before = ""
+        self.since = time.time()
+
+    def _show(self) -> Mapping[str, str]:
+        _, out, _ = run("systemctl", "show", "--property=ActiveState,SubState,MainPID,Job,NeedDaemonReload", UNIT)
+        return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
+
+    def restart(self) -> None:
+        """Begin to restart it. Not waited for: a unit of type notify that hangs would take 90 s of the way back."""
+        shown = self._show()
+        self.before, self.since = shown.get("MainPID", "0"), time.time()
+        self.log.mark()
+        if shown.get("NeedDaemonReload") == "yes":
+            run("systemctl", "daemon-reload", seconds=60)
+        run("systemctl", "reset-failed", UNIT)
+        run("systemctl", "restart", "--no-block", UNIT)
+
+    def state(self) -> str:
+        """Return running, starting, stopped, or failed."""
+        return state_of(self._show(), self.before)
+
+    def words(self) -> str:
+        """Return what the journal and its log have of it since the restart."""
+        _, out, _ = run("journalctl", "--quiet", "--output=cat", f"--since=@{int(self.since)}", f"--unit={UNIT}")
+        return out + self.log.since_mark()
+
+    def outlived_munged(self) -> bool:
+        """Say whether munged was started after it, of two that run; in microseconds since boot."""
+        _, out, _ = run("systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "--value", UNIT, MUNGED)
+        entered = [int(line) for line in out.split()]
+        return len(entered) == 2 and 0 < entered[0] < entered[1]
+
+
+class Log:
+    """The file in which a daemon writes what the journal does not get, once it has read its name."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.size = 0
+
+    def mark(self) -> None:
+        """Let `since_mark` return what is written from now on."""
+        with contextlib.suppress(OSError):
+            self.size = os.stat(self.path).st_size
+
+    def since_mark(self) -> str:
+        """Return what was written, each line as the daemon prints it; of a file that was rotated, all that is in it."""
+        try:
+            with open(self.path, errors="replace") as file:
+                if os.fstat(file.fileno()).st_size >= self.size:
+                    file.seek(self.size)
+                return STAMP.sub("slurmctld: ", file.read())
+        except OSError:
+            return ""
+
+
+def state_of(shown: Mapping[str, str], before: str) -> str:
+    """Return the state of a unit by its properties; `before` is the main process before it was restarted, if it was.
+
+    >>> state_of({"ActiveState": "activating", "SubState": "auto-restart", "Job": "0"}, "7")
+    'failed'
+    >>> state_of({"ActiveState": "active", "SubState": "running", "MainPID": "7"}, "7")
+    'starting'
+    """
+    active = shown.get("ActiveState")
+    if shown.get("Job", "0") not in ("", "0"):
+        # Also of a unit that waits after a failure: it is about to be started.
+        return "starting"
+    if active == "failed" or shown.get("SubState") == "auto-restart":
+        return "failed"
+    if active in ("active", "reloading"):
+        return "starting" if before and shown.get("MainPID") in ("0", before) else "running"
+    return "starting" if active in ("activating", "deactivating") else "stopped"
+
+
+class Slurm:
+    """The client commands of Slurm."""
+
+    def version(self) -> str:
+        """Return the version of the installed slurmctld, such as 22.05.8; empty where there is none."""
+        code, out, _ = run("slurmctld", "-V")
+        return out.split()[-1] if code == 0 and out.split() else ""
+
+    def answers(self) -> bool:
+        """Say whether the controller answers."""
+        code, out, _ = run("scontrol", "ping")
+        return code == 0 and " is UP" in out
+
+    def state(self) -> State:
+        """Return the jobs of the live controller; of one that does not answer nothing is heard."""
+        code, out, _ = run(*slurm_jobs.SQUEUE)
+        return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
+
+    def present(self) -> list[str]:
+        """Return the numbers of the jobs of which this node has processes."""
+        _, out, _ = run("scontrol", "listpids")
+        return read_listpids(out)
+
+    def owners(self) -> dict[str, int]:
+        """Return the numeric ids of those who have jobs, by name."""
+        _, out, _ = run("squeue", "--all", "--noheader", "--format=%u|%U")
+        pairs = (line.strip().partition("|") for line in out.splitlines())
+        return {name: int(number) for name, _, number in pairs if number.isdigit()}
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        """Return the fields of each node by name; none where the controller does not answer. See read_nodes."""
+        _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
+        return read_nodes(out)
+
+    def partitions_are_up(self) -> bool:
+        """Say whether no partition is closed."""
+        code, out, _ = run("sinfo", "--all", "--noheader", "--format=%a")
+        return code == 0 and set(out.split()) == {"up"}
+
+    def started_at(self) -> float:
+        """Return when slurmctld started (seconds since 1970), or 0. When it last read its files, no version says."""
+        return seconds(self.setting("BOOT_TIME"))
+
+    def setting(self, key: str) -> str:
+        """Return what the controller has for a key of its configuration, such as `600 sec`; empty where unknown."""
+        _, out, _ = run("scontrol", "show", "config")
+        return read_settings(out).get(key, "")
+
+    def hashes(self) -> str:
+        """Return what it says of the hashes of slurm.conf as it has read it and as it is here, such as `Match`."""
+        return self.setting("HASH_VAL")
+
+    def reconfigure(self) -> str:
+        """Have all daemons read the files anew; returns why that failed, or nothing."""
+        code, out, err = run("scontrol", "reconfigure", seconds=30)
+        return "" if code == 0 else (err or out).strip() or f"scontrol reconfigure ended with status {code}"
+
+    def update(self, nodes: str, state: str, reason: str = "") -> None:
+        """Drain or resume nodes."""
+        more = [f"Reason={reason}"] if reason else []
+        run("scontrol", "update", f"NodeName={nodes}", f"State={state}", *more)
+
+    def reboot(self, node: str, reason: str = "") -> str:
+        """Have a node rebooted when its jobs have ended; returns why that is not possible, or nothing.
+
+        With a reason it takes no new jobs and is resumed afterwards. Without one it stays as it is, which is for a node
+        that somebody drained.
+        """
+        words = ["ASAP", "nextstate=RESUME", f"reason={reason}"] if reason else []
+        code, out, err = run("scontrol", "reboot", *words, node)
+        return "" if code == 0 else (err or out).strip() or f"scontrol reboot ended with status {code}"
+
+    def cancel_reboot(self, node: str) -> None:
+        """Withdraw what `reboot` asked for, while the node still waits for its jobs."""
+        run("scontrol", "cancel_reboot", node)
+
+    def cancel(self, jobs: Iterable[Job]) -> None:
+        """Cancel jobs."""
+        run("scancel", *(job.task for job in jobs))

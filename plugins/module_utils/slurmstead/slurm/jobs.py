@@ -1,0 +1,134 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The jobs of a cluster, as squeue shows them, and what became of them after a change. Formats: squeue(1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
+
+SQUEUE = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%T|%P|%N|%i|%r")
+"""A line for each job. `%A` is what a job is called from its start to its end, also in an array."""
+
+HOLDS_NODES = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT"})
+"""States of jobs that are on their nodes (squeue(1), JOB STATE CODES)."""
+
+WAITS = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT", "RESIZING"})
+"""States of jobs that will start."""
+
+KILLED_BY = frozenset({"NodeDown", "PartitionDown", "NodeFail", "BootFail"})
+"""Reasons of jobs that ended or started over because of what slurmctld knows no more."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job; `nodes` are those that it is on.
+
+    `task` is what scancel has to be told, `20_3` in an array. By a number slurmctld 22.05 finds no task, and the one
+    that starts last has the array's own, by which all of its tasks are cancelled (job_str_signal in job_mgr.c).
+    """
+
+    number: str
+    state: str
+    partition: str = ""
+    nodes: tuple[str, ...] = ()
+    reason: str = ""
+    task: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it is on its nodes."""
+        return self.state in HOLDS_NODES
+
+    @property
+    def pending(self) -> bool:
+        """Whether it will start."""
+        return self.state in WAITS
+
+
+@dataclass(frozen=True)
+class State:
+    """What runs and waits at one moment; `heard` says whether a controller answered."""
+
+    jobs: tuple[Job, ...] = ()
+    heard: bool = True
+
+    def on(self, node: str) -> tuple[Job, ...]:
+        """Return the jobs that are on a node."""
+        return tuple(job for job in self.jobs if job.running and node in job.nodes)
+
+    @property
+    def running(self) -> tuple[Job, ...]:
+        """The jobs that are on nodes."""
+        return tuple(job for job in self.jobs if job.running)
+
+    @property
+    def live(self) -> tuple[Job, ...]:
+        """The jobs that run or wait."""
+        return tuple(job for job in self.jobs if job.running or job.pending)
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """The nodes with jobs."""
+        return frozenset(node for job in self.running for node in job.nodes)
+
+
+def read_queue(text: str) -> State:
+    """Return the state that the output of SQUEUE says; lines of another form are what a library warned of.
+
+    >>> read_queue("7|RUNNING|main|n[1-2]|7|None").jobs[0].nodes
+    ('n1', 'n2')
+    """
+    jobs = []
+    for line in text.splitlines():
+        fields = line.strip().split("|", 5)
+        if len(fields) == 6 and fields[0].isdigit():
+            number, state, partition, nodes, task, reason = fields
+            jobs.append(Job(number, state, partition, tuple(expand(nodes)) if nodes else (), reason, task))
+    return State(tuple(jobs))
+
+
+def in_words(jobs: Iterable[Job], most: int = 5) -> str:
+    """Name jobs for a message.
+
+    >>> in_words([Job("7", "RUNNING", "main", ("n1",)), Job("8", "PENDING", "main")])
+    'job 7 (running on n1) and job 8 (pending)'
+    """
+    listed = sorted(jobs, key=lambda job: int(job.number))
+    words = [
+        f"job {job.number} ({job.state.lower()}{f' on {compress(job.nodes)}' if job.nodes else ''})"
+        for job in listed[:most]
+    ]
+    if len(listed) > most:
+        words.append(f"{len(listed) - most} more")
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def lost(before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True) -> list[tuple[Job, str]]:
+    """Return the jobs that a change took, each with what became of it.
+
+    A job that ended by itself, or that started, is none. `ends_show` is whether the queue still shows what ended in the
+    meantime (MinJobAge); without it a job that is gone may have ended.
+    """
+    found = []
+    for job in before:
+        now = after.get(job.number)
+        if not (job.running or job.pending):
+            continue
+        if now is None:
+            # What waits cannot end within seconds without having been seen to run, unless somebody cancels it.
+            if ends_show:
+                found.append((job, "forgotten"))
+        elif now.state in ("NODE_FAIL", "BOOT_FAIL"):
+            found.append((job, f"ended as {now.state}"))
+        elif job.running and now.pending:
+            found.append((job, "taken off its nodes and put back into the queue"))
+        elif now.state == "COMPLETING" and now.reason in KILLED_BY and job.reason not in KILLED_BY:
+            found.append((job, "killed"))
+    return found
+
+
+def by_number(state: State) -> dict[str, Job]:
+    """Return the jobs of a state by their number."""
+    return {job.number: job for job in state.jobs}

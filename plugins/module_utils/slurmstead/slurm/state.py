@@ -1,0 +1,121 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The directory in which slurmctld keeps its state, read while it runs, and put back while it does not.
+
+Each file is written under the name of `.new`, the one before is linked as `.old`, and the new one takes its place by
+unlink and link (save_buf_to_state in src/common/state_save.c, dump_all_job_state in job_mgr.c, 21.08 to 24.11). So an
+open file never changes, and a name can be missing for a moment. Scripts of jobs stand in `hash.N/job.N` before the job
+is in `job_state`, and are removed after it has been purged from there.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import time
+from collections.abc import Callable, Mapping
+
+from ansible.module_utils.slurmstead.reach import durable
+
+JOBS = "job_state"
+
+SAVED_WITHIN = 6.0
+"""Seconds in which slurmctld has written what it knew before: SAVE_MAX_WAIT is 5, and it looks each second."""
+
+TRIES = 20
+PAUSE = 0.05
+
+
+def read(directory: pathlib.Path) -> dict[str, bytes]:
+    """Return the contents of all files of the state by their names relative to the directory.
+
+    Scripts of jobs are read before and after the rest: those of each job in `job_state` are among them.
+    """
+    scripts = _scripts(directory)
+    rest = {path.name: content for path in _plain(directory) if (content := _content(path)) is not None}
+    return {**rest, **scripts, **_scripts(directory)}
+
+
+def _plain(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Return the paths of the files, each by the name that it has when nothing is being replaced.
+
+    A listing can miss each of the names of a file that is replaced meanwhile; that of the jobs is never left out.
+    """
+    names = {path.name for path in directory.iterdir() if not path.is_symlink() and not path.is_dir()}
+    whole = {name.removesuffix(".old").removesuffix(".new") for name in names}
+    return [directory / name for name in sorted({JOBS, *whole})]
+
+
+def _content(path: pathlib.Path) -> bytes | None:
+    """Return a file that slurmctld may be replacing; jobs that were lost in that are those before, as slurmctld does.
+
+    None where there is no such file, or only one that slurmctld has not finished.
+    """
+    names = [path] * TRIES
+    if path.name == JOBS:
+        names += [path.with_name(f"{JOBS}.old"), path]
+    for name in names:
+        try:
+            return name.read_bytes()
+        except FileNotFoundError:
+            time.sleep(PAUSE)
+    return None
+
+
+def _scripts(directory: pathlib.Path) -> dict[str, bytes]:
+    found = {}
+    for path in directory.glob("hash.*/job.*/*"):
+        try:
+            found[str(path.relative_to(directory))] = path.read_bytes()
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def wait_until_saved(
+    directory: pathlib.Path, clock: Callable[[], float] = time.time, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Return when the jobs of this moment are on the disk: when they are written again, or would have been."""
+    began = clock()
+    while clock() < began + SAVED_WITHIN:
+        try:
+            if (directory / JOBS).stat().st_mtime > began:
+                return
+        except FileNotFoundError:
+            pass
+        sleep(PAUSE)
+
+
+def place(files: Mapping[str, bytes], directory: pathlib.Path, uid: int, gid: int) -> str:
+    """Make a directory hold these files and nothing else, as a whole, for its owner alone.
+
+    Returns where what was there before is kept, if anything was. slurmctld must not run.
+    """
+    real = pathlib.Path(os.path.realpath(directory))
+    partial = real.with_name(f".{real.name}.restored")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o700, parents=True)
+    for name, content in files.items():
+        path = partial / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(path, "wb", opener=_for_the_owner) as file:
+            file.write(content)
+    for path in (partial, *partial.rglob("*")):
+        os.chown(path, uid, gid)
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    # There are two files for each job: one by one they take minutes on a slow disk.
+    os.sync()
+    kept = ""
+    if real.exists():
+        if any(real.iterdir()):
+            kept = f"{real}.before-{time.strftime('%Y-%m-%dT%H.%M.%S')}"
+            real.rename(kept)
+        else:
+            real.rmdir()
+    partial.rename(real)
+    durable.sync(real.parent)
+    return kept
+
+
+def _for_the_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,116 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""A worker that is given no new jobs for a while. Those that it has go on, and are looked for afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm.answers import flags
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+
+REASON = "stead upgrade"
+"""By it a drain of ours is told from somebody's. No reason of the health check's, which would resume the worker."""
+
+SETTLE = 240.0
+"""Seconds in which slurmctld has to answer and the worker to register; emulated ones are slow."""
+
+REMEMBERED = 240.0
+"""Seconds for which slurmctld shows a job that has ended, at least (MinJobAge)."""
+
+PAUSE = 2.0
+
+DEAF = "slurmctld does not answer; see `journalctl -u slurmctld`"
+
+SILENT = frozenset({"DOWN", "NOT_RESPONDING"})
+
+
+class PauseError(Exception):
+    """The worker cannot be given back; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """What was before: when slurmd started, whether slurmctld heard it, and the jobs that must survive."""
+
+    slurmd: str = ""
+    silent: bool = False
+    jobs: tuple[Job, ...] = ()
+    at: float = field(default_factory=time.time)
+
+
+def paused(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the nodes that a run of ours has paused and not given back."""
+    return sorted(name for name, shown in nodes.items() if shown["Reason"] == REASON and "DRAIN" in flags(shown))
+
+
+class Worker:
+    """A machine of the cluster. For one that is no worker only slurmctld and all of its jobs are looked at."""
+
+    def __init__(self, name: str, slurm: Slurm) -> None:
+        self.name = name
+        self.slurm = slurm
+
+    def pause(self, check_mode: bool) -> tuple[bool, Before]:
+        """Let it get no new jobs; returns whether it got some so far, and what was before. Raises PauseError."""
+        shown = self._nodes().get(self.name)
+        jobs = self._jobs(self.slurm.state(), shown is not None)
+        if shown is None:
+            return False, Before(jobs=jobs)
+        open_so_far = "DRAIN" not in flags(shown)
+        if open_so_far and not check_mode:
+            self.slurm.update(self.name, "DRAIN", REASON)
+        return open_so_far, Before(shown.get("SlurmdStartTime", ""), bool(SILENT & flags(shown)), jobs)
+
+    def give_back(self, before: Before, restarted: bool) -> bool:
+        """Let it have new jobs again, if it was ours to keep them away; returns whether it was.
+
+        :param restarted: whether slurmd has been restarted since, so that it has to register
+        :raises PauseError: slurmctld or slurmd is not as before, or a job was lost
+        """
+        until = time.monotonic() + SETTLE
+        while missing := self._missing(before, restarted):
+            if time.monotonic() > until:
+                raise PauseError(missing)
+            time.sleep(PAUSE)
+        self._account_for(before)
+        if self.name not in paused(self._nodes()):
+            return False
+        self.slurm.update(self.name, "RESUME")
+        return True
+
+    def _nodes(self) -> Mapping[str, Mapping[str, str]]:
+        nodes = self.slurm.nodes()
+        if not nodes:
+            # For one that does not answer in time, each worker would be a machine that is none.
+            raise PauseError(DEAF)
+        return nodes
+
+    def _jobs(self, state: State, worker: bool) -> tuple[Job, ...]:
+        return state.on(self.name) if worker else state.live
+
+    def _missing(self, before: Before, restarted: bool) -> str:
+        """Return what is not yet as it has to be; empty when all is."""
+        nodes = self.slurm.nodes()
+        if not (self.slurm.answers() and nodes):
+            return DEAF
+        shown = nodes.get(self.name)
+        if shown is None or before.silent:
+            return ""
+        if restarted and shown.get("SlurmdStartTime", "") == before.slurmd:
+            return "slurmd was restarted and has not registered; see `journalctl -u slurmd` there"
+        if SILENT & flags(shown):
+            return f"slurmctld does not hear slurmd ({shown['State']}); see `journalctl -u slurmd` there"
+        return ""
+
+    def _account_for(self, before: Before) -> None:
+        """Look for the jobs that were there before. Raises PauseError."""
+        state = self.slurm.state()
+        recent = time.time() - before.at < REMEMBERED
+        lost = slurm_jobs.lost(before.jobs, slurm_jobs.by_number(state), ends_show=recent) if state.heard else []
+        if lost:
+            words = ", ".join(f"job {job.number} was {what}" for job, what in lost)
+            raise PauseError(f"{words}; see slurmctld's log")

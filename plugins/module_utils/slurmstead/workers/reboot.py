@@ -1,0 +1,185 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The reboot of a worker through Slurm: its jobs end first, and whoever drained it finds it drained afterwards.
+
+Slurm itself remembers what was asked for. Whoever asks again while the node waits for its jobs only joins in waiting.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansible.module_utils.slurmstead.reach import cluster_lock
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+
+REASON = "stead reboot"
+"""What the node says while it waits; by it a drain of ours is told from somebody's."""
+
+MARK = " : reboot "
+"""Before what slurmctld adds to the reason of a drained node (node_mgr.c: set_node_reboot_reason)."""
+
+MOVED = 10
+"""Seconds by which the time of boot differs after one; without one it moves by a second at times."""
+
+RESUME_TIMEOUT = 600
+"""Seconds after which slurmctld gives up a node that reboots, where it does not say."""
+
+SETTLE = 180
+"""Seconds in which a node that is back has to be fit for jobs: its health check waits for share and clock."""
+
+PAUSE = 2.0
+
+Fields = Mapping[str, str]
+"""The fields of a node as Slurm.nodes() returns them."""
+
+
+class RebootError(Exception):
+    """The node was not rebooted, or did not come back; the text says what to do."""
+
+
+class Phase(enum.Enum):
+    """How far a reboot is."""
+
+    WAITS = "waits for its jobs"
+    REBOOTS = "reboots"
+    DOWN = "did not come back"
+    UNFIT = "is back, but takes no jobs"
+    BACK = "is back"
+    WITHDRAWN = "was not rebooted"
+
+
+@dataclass(frozen=True)
+class Before:
+    """What is known of a node before its reboot: when it booted, and why somebody drained it, if somebody did."""
+
+    boot: float
+    drained: str | None = None
+
+
+def drained_for(shown: Fields) -> str | None:
+    """Return why somebody drained a node; None if nobody but this did.
+
+    >>> drained_for({"State": "DOWN+DRAIN+REBOOT_ISSUED", "Reason": "fan : reboot issued"})
+    'fan'
+    """
+    if "DRAIN" not in flags(shown) or shown["Reason"].startswith(REASON):
+        return None
+    return shown["Reason"].partition(MARK)[0]
+
+
+def phase(before: Before, shown: Fields) -> Phase:
+    """Return how far the reboot of a node is by what slurmctld says of it now."""
+    states = flags(shown)
+    rebooting = {state for state in states if state.startswith("REBOOT")}
+    if rebooting:
+        return Phase.REBOOTS if "REBOOT_ISSUED" in rebooting else Phase.WAITS
+    if abs(seconds(shown.get("BootTime", "")) - before.boot) < MOVED:
+        return Phase.DOWN if "DOWN" in states else Phase.WITHDRAWN
+    unfit = {"DOWN", "NOT_RESPONDING"} & states or ("DRAIN" in states and before.drained is None)
+    return Phase.UNFIT if unfit else Phase.BACK
+
+
+class Reboot:
+    """The reboot of one node."""
+
+    def __init__(self, node: str, slurm: Slurm) -> None:
+        self.node = node
+        self.slurm = slurm
+        self.holder = cluster_lock.holder()
+
+    def _shown(self) -> Fields:
+        """Return what slurmctld says of the node. Raises RebootError."""
+        nodes = self.slurm.nodes()
+        if self.node not in nodes:
+            why = (
+                f"has no node {self.node}; run site.yml"
+                if nodes
+                else "does not answer; see `systemctl status slurmctld`"
+            )
+            raise RebootError(f"{self.node}: slurmctld {why}")
+        return nodes[self.node]
+
+    def ask(self, check_mode: bool) -> tuple[bool, Before, str]:
+        """Ask slurmctld for the reboot. Returns whether it was new to it, what was before, and what happens now."""
+        shown = self._shown()
+        before = Before(seconds(shown.get("BootTime", "")), drained_for(shown))
+        under_way = phase(before, shown) in (Phase.WAITS, Phase.REBOOTS)
+        if not under_way:
+            if {"DOWN", "NOT_RESPONDING"} & flags(shown):
+                raise RebootError(
+                    f"{self.node} is {shown['State']}, so Slurm cannot reboot it; switch it off and on, or mend it"
+                )
+            why = "" if check_mode else self.slurm.reboot(self.node, "" if before.drained is not None else REASON)
+            if why:
+                raise RebootError(f"{self.node}: {why}")
+        jobs = self.slurm.state().on(self.node)
+        words = f"waits for {slurm_jobs.in_words(jobs)}" if jobs else "reboots"
+        if check_mode:
+            words = f"would reboot{f' after {slurm_jobs.in_words(jobs)}' if jobs else ''}"
+        return not under_way, before, f"{self.node} {words}"
+
+    def wait(self, before: Before, deadline: float) -> str:
+        """Wait until the node is back; returns in words how it is. `deadline` are seconds that its jobs may take.
+
+        Raises RebootError.
+        """
+        started = time.monotonic()
+        limits = {Phase.WAITS: deadline, Phase.REBOOTS: self._boot_seconds(), Phase.UNFIT: SETTLE}
+        seen, since = Phase.WAITS, started
+        while True:
+            if other := cluster_lock.successor(self.holder):
+                # Which may wait for the same reboot.
+                raise RebootError(f"{self.node}: left to {other}, who holds the cluster now")
+            shown = self.slurm.nodes().get(self.node)
+            if shown is not None:
+                # Somebody may drain it while it waits for its jobs.
+                before = Before(
+                    before.boot, drained_for(shown) if phase(before, shown) is Phase.WAITS else before.drained
+                )
+                now = phase(before, shown)
+                if now is not seen:
+                    seen, since = now, time.monotonic()
+            if seen is Phase.BACK:
+                return self._finish(before, time.monotonic() - started)
+            if time.monotonic() - since > limits.get(seen, 0):
+                self._give_up(before, seen, limits.get(seen, 0))
+            time.sleep(PAUSE)
+
+    def _boot_seconds(self) -> float:
+        words = self.slurm.setting("ResumeTimeout").split()
+        # slurmctld looks about once a minute.
+        return 120.0 + (int(words[0]) if words and words[0].isdigit() else RESUME_TIMEOUT)
+
+    def _finish(self, before: Before, taken: float) -> str:
+        """Return the words for a node that is back, drained again with the old reason if it was."""
+        said = f"{self.node} is back after {taken:.0f} s"
+        if before.drained is None:
+            return said
+        shown = self._shown()
+        if "DRAIN" not in flags(shown) or shown["Reason"] != before.drained:
+            self.slurm.update(self.node, "DRAIN", before.drained)
+        return f"{said}, drained as before: {before.drained}"
+
+    def _give_up(self, before: Before, seen: Phase, limit: float) -> None:
+        """Raise what is to be said of a node that is in a phase for too long."""
+        if seen is Phase.WAITS:
+            jobs = slurm_jobs.in_words(self.slurm.state().on(self.node)) or "Slurm"
+            self.slurm.cancel_reboot(self.node)
+            if before.drained is not None:
+                self.slurm.update(self.node, "DRAIN", before.drained)
+            raise RebootError(
+                f"{self.node} was not rebooted and works on as before: {jobs} did not end within {limit / 60:.0f} min. "
+                "Give it longer with --deadline, or cancel the job"
+            )
+        shown = self.slurm.nodes().get(self.node, {})
+        reason = f" ({shown['State']}: {shown['Reason'] or 'no reason'})" if shown else ""
+        hints = {
+            Phase.WITHDRAWN: "somebody withdrew it (scontrol cancel_reboot), or RebootProgram failed (slurmd.log)",
+            Phase.UNFIT: "see `sinfo -R`, and `journalctl -u slurmd` there",
+        }
+        hint = hints.get(seen, "look at its console; when it is back it takes jobs by itself")
+        raise RebootError(f"{self.node} {seen.value}{reason}: {hint}")

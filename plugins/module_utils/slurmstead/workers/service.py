@@ -1,0 +1,219 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Takes workers out of Slurm's service, and brings them back into it.
+
+A worker that is taken out is drained with a reason by which the same operation finds it again: after an interruption,
+or after the whole cluster was off. What somebody else drained is neither touched nor resumed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ansible.module_utils.slurmstead.reach import cluster_lock
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm.answers import flags
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+
+PAUSE = 2.0
+
+SURE = 5.0
+"""Seconds in which a job that was about to start when its node was drained is seen."""
+
+ABSENT = frozenset({"DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_UP", "UNKNOWN"})
+"""States of a worker that takes no jobs because it is not there."""
+
+NEVER = "None"
+"""When slurmd started, of a worker that has not registered since slurmctld did; its state is that of another day."""
+
+HEALTH = "slurmstead: "
+"""How a reason of the health check begins."""
+
+
+class ServiceError(Exception):
+    """The workers are not where they should be; the text says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done; `said` is it in words, a line each."""
+
+    changed: bool
+    said: tuple[str, ...]
+
+
+Nodes = Mapping[str, Mapping[str, str]]
+"""The fields of each node as Slurm.nodes() returns them."""
+
+
+def drained(nodes: Nodes, names: Iterable[str], reason: str | None = None) -> list[str]:
+    """Return those of the workers that are drained, all or those with a reason.
+
+    >>> drained({"n1": {"State": "IDLE+DRAIN", "Reason": "fan"}, "n2": {"State": "IDLE", "Reason": ""}}, ["n1", "n2"])
+    ['n1']
+    """
+    shown = {name: nodes[name] for name in names if name in nodes}
+    found = (name for name in shown if "DRAIN" in flags(shown[name]) and reason in (None, shown[name]["Reason"]))
+    return sorted(found)
+
+
+def unwell(shown: Mapping[str, str]) -> bool:
+    """Say whether the health check of a worker has drained it, which resumes it when nothing is wrong any more."""
+    return "DRAIN" in flags(shown) and shown["Reason"].startswith(HEALTH)
+
+
+def unready(nodes: Nodes, names: Iterable[str]) -> list[str]:
+    """Return each of the workers that does not answer slurmctld, or fails its health check, with how it is.
+
+    >>> unready({"n1": {"State": "IDLE*", "Reason": ""}, "n2": {"State": "IDLE", "Reason": ""}}, ["n1", "n2", "n3"])
+    ['n1 (IDLE*)', 'n3 (unknown to slurmctld)']
+    """
+    found = []
+    for name in sorted(names):
+        shown = nodes.get(name)
+        if shown is None:
+            found.append(f"{name} (unknown to slurmctld)")
+        elif unwell(shown):
+            found.append(f"{name} ({shown['State']}, {shown['Reason']})")
+        elif shown.get("SlurmdStartTime") == NEVER:
+            found.append(f"{name} ({shown['State']}, slurmd has not registered yet)")
+        elif flags(shown) & ABSENT:
+            found.append(f"{name} ({shown['State']})")
+    return found
+
+
+def on(state: State, names: Iterable[str]) -> tuple[Job, ...]:
+    """Return the jobs that are on any of the workers."""
+    chosen = set(names)
+    return tuple(job for job in state.running if chosen & set(job.nodes))
+
+
+class Service:
+    """Some workers, by name. Those that slurmctld does not know are out of service."""
+
+    def __init__(self, names: Iterable[str], reason: str, slurm: Slurm) -> None:
+        self.names = sorted(names)
+        self.reason = reason
+        self.slurm = slurm
+        self.holder = cluster_lock.holder()
+
+    def _jobs(self) -> tuple[Job, ...]:
+        state = self.slurm.state()
+        if not state.heard:
+            raise ServiceError("slurmctld does not answer, so nobody knows what runs; see `systemctl status slurmctld`")
+        return on(state, self.names)
+
+    def _nodes(self) -> Nodes:
+        nodes = self.slurm.nodes()
+        if not nodes:
+            raise ServiceError("slurmctld does not answer; see `systemctl status slurmctld`")
+        return nodes
+
+    def take_out(self, jobs: str, deadline: float, check_mode: bool) -> Done:
+        """Drain the workers and see their jobs end. `jobs` is refuse, wait or cancel, `deadline` in seconds.
+
+        Raises ServiceError; the workers are then as they were.
+        """
+        running, nodes = self._jobs(), self._nodes()
+        known = [name for name in self.names if name in nodes]
+        # Drained by a run that was killed: it is for this one to give them back.
+        left = drained(nodes, known, self.reason)
+        if running and jobs == "refuse":
+            raise ServiceError(self._refusal(running, left))
+        new = [name for name in known if name not in drained(nodes, known) or unwell(nodes[name])]
+        before = {name: nodes[name] for name in (*new, *left)}
+        if check_mode:
+            return Done(bool(new), (f"{compress(new)} would be drained",) if new else ())
+        if new:
+            self.slurm.update(compress(new), "DRAIN", self.reason)
+            time.sleep(SURE)
+            running = self._jobs()
+            deaf = sorted(set(new) - set(drained(self.slurm.nodes(), new)))
+            if deaf:
+                raise ServiceError(f"slurmctld did not drain {compress(deaf)}; see its log, and run the same again")
+        if running and jobs == "refuse":
+            self._undo(before)
+            raise ServiceError(self._refusal(running))
+        if running and jobs == "cancel":
+            self.slurm.cancel(running)
+        self._see_end(before, running, deadline)
+        said = [f"{compress(new)} drained: {self.reason}"] if new else []
+        if running:
+            said.append(f"{'cancelled' if jobs == 'cancel' else 'waited for'} {slurm_jobs.in_words(running)}")
+        return Done(bool(new or running), tuple(said))
+
+    def _see_end(self, before: Nodes, running: tuple[Job, ...], deadline: float) -> None:
+        until = time.monotonic() + deadline
+        while running:
+            if other := cluster_lock.successor(self.holder):
+                # It finds the drain by its reason, and it is for it alone to undo that.
+                raise ServiceError(f"left to {other}, who holds the cluster now")
+            if time.monotonic() > until:
+                self._undo(before)
+                raise ServiceError(
+                    f"{slurm_jobs.in_words(running)} did not end within {deadline / 60:.0f} min; "
+                    "the workers take jobs as before. Give it longer with --deadline, or cancel it"
+                )
+            time.sleep(PAUSE)
+            state = self.slurm.state()
+            # A slurmctld that is restarted in that hour answers again.
+            running = on(state, self.names) if state.heard else running
+
+    def _undo(self, before: Nodes) -> None:
+        """Let workers have jobs again, but for those that their health check, or since then somebody, has drained."""
+        ours = drained(self.slurm.nodes(), before, self.reason)
+        fit = [name for name in ours if not unwell(before[name])]
+        if fit:
+            self.slurm.update(compress(fit), "RESUME")
+        for name in sorted(set(ours) - set(fit)):
+            self.slurm.update(name, "DRAIN", before[name]["Reason"])
+
+    def _refusal(self, running: tuple[Job, ...], left: Iterable[str] = ()) -> str:
+        names = compress(left)
+        drains = f"; still drained by a run that was ended ({self.reason}): {names}" if names else ""
+        return (
+            f"nothing was changed, because of {slurm_jobs.in_words(running)}; wait for it with --when-idle, "
+            f"or end it with --cancel-jobs{drains}"
+        )
+
+    def bring_back(self, deadline: float, check_mode: bool) -> Done:
+        """Resume what was drained with the reason, and wait until all workers are fit for jobs. `deadline` in seconds.
+
+        Raises ServiceError with the workers that do not.
+        """
+        resumed = self._resume(check_mode)
+        if check_mode:
+            return resumed
+        until = time.monotonic() + deadline
+        while missing := unready(self.slurm.nodes(), self.names):
+            if time.monotonic() > until:
+                raise ServiceError(
+                    f"not in service after {deadline / 60:.0f} min: {', '.join(missing)}; is it on? "
+                    "See `journalctl -u slurmd` there, and run the same again"
+                )
+            time.sleep(PAUSE)
+        nodes = self.slurm.nodes()
+        kept = drained(nodes, self.names)
+        served = [name for name in self.names if name not in kept]
+        said = [f"{compress(served)} in service"] if served else []
+        return Done(resumed.changed, (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))
+
+    def resume(self, check_mode: bool) -> Done:
+        """Resume what was drained with the reason, and name the workers that are not fit for jobs yet.
+
+        Raises ServiceError.
+        """
+        resumed = self._resume(check_mode)
+        missing = unready(self.slurm.nodes(), self.names)
+        return Done(resumed.changed, (*resumed.said, *(f"waits for {name}" for name in missing)))
+
+    def _resume(self, check_mode: bool) -> Done:
+        nodes = self._nodes()
+        ours = drained(nodes, self.names, self.reason)
+        if ours and not check_mode:
+            self.slurm.update(compress(ours), "RESUME")
+        said = f"{compress(ours)} {'would be resumed' if check_mode else 'resumed'}"
+        return Done(bool(ours), (said,) if ours else ())

@@ -1,0 +1,136 @@
+"""What differs between versions of Slurm: literal copies of measured tables, against the module's."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible.module_utils.slurmstead.conf import keys as conf_keys
+from ansible.module_utils.slurmstead.conf import versions as conf_versions
+
+CGROUP_CONF = {
+    "CgroupAutomount": "21.08 22.05",
+    "CgroupReleaseAgentDir": "21.08",
+    "AllowedDevicesFile": "21.08",
+    "TaskAffinity": "21.08",
+    "AllowedKmemSpace": "21.08 22.05",
+    "ConstrainKmemSpace": "21.08 22.05",
+    "MaxKmemPercent": "21.08 22.05",
+    "MinKmemSpace": "21.08 22.05",
+    "ConstrainCores": "21.08 22.05 23.11 24.11",
+    "ConstrainRAMSpace": "21.08 22.05 23.11 24.11",
+    "ConstrainSwapSpace": "21.08 22.05 23.11 24.11",
+    "ConstrainDevices": "21.08 22.05 23.11 24.11",
+    "AllowedRAMSpace": "21.08 22.05 23.11 24.11",
+    "AllowedSwapSpace": "21.08 22.05 23.11 24.11",
+    "MaxRAMPercent": "21.08 22.05 23.11 24.11",
+    "MaxSwapPercent": "21.08 22.05 23.11 24.11",
+    "MinRAMSpace": "21.08 22.05 23.11 24.11",
+    "MemorySwappiness": "21.08 22.05 23.11 24.11",
+    "CgroupMountpoint": "21.08 22.05 23.11 24.11",
+    "CgroupPlugin": "21.08 22.05 23.11 24.11",
+    "IgnoreSystemd": "22.05 23.11 24.11",
+    "IgnoreSystemdOnFailure": "22.05 23.11 24.11",
+    "EnableControllers": "23.11 24.11",
+    "SignalChildrenProcesses": "23.11 24.11",
+    "SystemdTimeout": "24.11",
+}
+"""Versions that take a key and use it. Newer keys, such as EnableExtraControllers, are in no supported version."""
+
+
+@pytest.mark.parametrize(("key", "versions"), CGROUP_CONF.items(), ids=CGROUP_CONF)
+def test_a_key_of_cgroup_conf_is_in_the_versions_that_take_it(key: str, versions: str) -> None:
+    assert conf_keys.keys(conf_keys.CGROUP_CONF)[key].versions == tuple(versions.split())
+
+
+@pytest.mark.parametrize("key", ["EnableExtraControllers", "CgroupSlice"])
+def test_a_key_of_a_newer_version_is_unknown(key: str) -> None:
+    assert key not in conf_keys.keys(conf_keys.CGROUP_CONF)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "release", "version"),
+    [
+        ("ubuntu", "22.04", "21.08"),
+        ("debian", "12", "22.05"),
+        ("ubuntu", "24.04", "23.11"),
+        ("debian", "13", "24.11"),
+        ("debian", "11", None),
+        ("fedora", "12", None),
+    ],
+)
+def test_a_release_installs_its_version(distribution: str, release: str, version: str | None) -> None:
+    assert conf_versions.of_release(distribution, release) == version
+
+
+@pytest.mark.parametrize(
+    ("controller", "oldest"), [("22.05", "20.11"), ("23.11", "22.05"), ("24.11", "23.02"), ("25.05", "23.11")]
+)
+def test_a_controller_talks_to_its_oldest_peer(controller: str, oldest: str) -> None:
+    assert conf_versions.can_talk(controller, oldest)
+    assert not conf_versions.can_talk(controller, {"20.11": "20.02", "22.05": "21.08"}.get(oldest, "22.05"))
+
+
+PAIRS = {
+    ("bookworm", "jammy"): True,
+    ("noble", "bookworm"): True,
+    ("trixie", "noble"): True,
+    ("trixie", "trixie"): True,
+    ("trixie", "bookworm"): False,
+    ("noble", "jammy"): False,
+    ("trixie", "jammy"): False,
+    ("jammy", "bookworm"): False,
+    ("bookworm", "noble"): False,
+}
+
+
+@pytest.mark.parametrize(("releases", "talk"), PAIRS.items(), ids=str)
+def test_a_controller_talks_to_what_is_not_newer_and_not_too_old(releases: tuple[str, str], talk: bool) -> None:
+    controller, node = (conf_keys.VERSION_OF_RELEASE[release] for release in releases)
+
+    assert conf_versions.can_talk(controller, node) is talk
+
+
+def test_a_mixture_that_cannot_talk_names_each_node_with_both_versions() -> None:
+    versions = {"node1": "22.05", "node2": "24.11", "node3": "24.11", "node4": None, "node5": "23.11"}
+
+    assert conf_versions.mixture_problems("node3", versions) == [
+        "node1: its release has Slurm 22.05, but node3 will have 24.11, which talks to 23.02 up to 24.11; "
+        "install the same release on both"
+    ]
+
+
+def test_a_controller_that_was_not_heard_is_no_problem() -> None:
+    assert conf_versions.mixture_problems("node3", {"node1": "22.05"}) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "facts"),
+    [
+        ("21.08", ("root", "simple", True, "select/linear", False, True)),
+        ("22.05", ("root", "simple", True, "select/linear", True, True)),
+        ("23.11", ("slurm", "notify", False, "select/cons_tres", True, False)),
+        ("24.11", ("slurm", "notify", False, "select/cons_tres", True, False)),
+    ],
+)
+def test_units_defaults_and_plugins_are_those_of_the_packages(version: str, facts: tuple[object, ...]) -> None:
+    one = conf_versions.TABLE[version]
+
+    assert facts == (
+        *(one.controller_user, one.unit_type, one.needs_slurm_conf, one.defaults["SelectType"]),
+        *(one.plugins["cgroup/v2"], one.plugins["select/cons_res"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "facts"),
+    [
+        ("21.08", (False, False, False)),
+        ("22.05", (True, False, False)),
+        ("23.11", (True, True, True)),
+        ("24.11", (True, True, True)),
+    ],
+)
+def test_slurmd_sees_a_machine_as_its_version_does(version: str, facts: tuple[bool, bool, bool]) -> None:
+    one = conf_versions.TABLE[version]
+
+    assert (one.sockets_by_numa, one.hides_slow_cores, one.binds_by_hardware) == facts

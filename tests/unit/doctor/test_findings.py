@@ -1,0 +1,501 @@
+"""What is said of a cluster on which something is wrong, and that nothing is said of a healthy one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead.doctor.findings import Cluster, Finding, findings
+from tests.examined import ADDRESSES, CONF, CONTROL, FILES, FOUND, NAMES, WORKERS, healthy
+
+
+def judge(machines: dict[str, dict[str, Any]], **more: Any) -> list[Finding]:
+    known: dict[str, Any] = {"accounts": {"alice": (2001, 2001)}, "groups": {"alice": 2001}, "files": FILES}
+    known["logins"] = frozenset({"debian"})
+    return findings(Cluster(CONTROL, ADDRESSES, machines, **{**known, **more}))
+
+
+def lines(found: list[Finding]) -> list[str]:
+    return [f"{finding.about}: {finding.host}: {finding.seen}" for finding in found]
+
+
+def test_nothing_is_said_of_a_healthy_cluster() -> None:
+    assert judge(healthy()) == []
+
+
+def at(*path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what changes one value."""
+
+    def change(machines: dict[str, Any]) -> None:
+        place = machines
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    return change
+
+
+def stopped(name: str, word: str, **how: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda machines: machines[name]["units"][word].update({"active": "inactive", "sub": "dead", "pid": 0, **how})
+
+
+def path(name: str, where: str, **state: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda machines: machines[name]["paths"][where].update(state)
+
+
+def other_release(machines: dict[str, Any]) -> None:
+    machines["node1"].update(release="debian 13", packages={"munge": "0.5.16-1", "slurmd": "24.11.5-4"})
+    machines["node3"]["slurm"]["nodes"]["node1"]["Version"] = "24.11.5"
+
+
+def other_group(machines: dict[str, Any]) -> None:
+    for name in NAMES:
+        machines[name]["groups"]["lab"] = 3002 if name == "node1" else 3001
+
+
+OPEN = {"address": "0.0.0.0", "port": 8888, "process": "jupyter", "pid": 77}
+
+FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "another name": (at("node1", "name", value="ubuntu"), "name: node1: it calls itself ubuntu"),
+    "another address": (
+        at("node1", "addresses", value=["10.0.0.99"]),
+        "address: node1: it has the address 10.0.0.99, and not 10.0.0.1",
+    ),
+    "resolved to another": (
+        at("node1", "resolved", "node2", value=["10.0.0.9"]),
+        "resolution: node1: it takes node2 for 10.0.0.9",
+    ),
+    "names unknown": (
+        lambda machines: machines["node1"].update(resolved={"node1": ["127.0.1.1"]}),
+        "resolution: node1: it takes node1 for 127.0.1.1 and does not know node[2-3]",
+    ),
+    "open port": (
+        at("node1", "listening", value=[OPEN]),
+        "port: node1: port 8888 is open to everybody (jupyter, process 77)",
+    ),
+    "clock ahead": (
+        at("node1", "offset", value=[597.0, 602.0]),
+        "clock: node1: its clock is at least 595 s ahead of that of node3",
+    ),
+    "clock behind": (
+        at("node1", "offset", value=[-3602.0, -3598.0]),
+        "clock: node1: its clock is at least 3596 s behind that of node3",
+    ),
+    "clock off by chrony": (
+        at("node1", "clock", value={"offset": -1.6, "error": ""}),
+        "clock: node1: its clock is 2 s off, says chrony",
+    ),
+    "no time source": (
+        at("node1", "clock", value={"offset": None, "error": "no source of time"}),
+        "time: node1: chrony: no source of time",
+    ),
+    "user missing": (
+        at("node1", "accounts", value={"slurm": [64030, 64030]}),
+        "accounts: node1: the user alice is missing",
+    ),
+    "user with another number": (
+        at("node1", "accounts", "alice", value=[2002, 2001]),
+        "accounts: node1: alice has the numbers 2002:2001, and the inventory says 2001:2001",
+    ),
+    "system user with another number": (
+        at("node1", "accounts", "slurm", value=[991, 991]),
+        "accounts: node1: slurm has the numbers 991:991, and 64030:64030 on node3",
+    ),
+    "group missing": (at("node1", "groups", value={}), "groups: node1: the group alice is missing"),
+    "group with another number": (
+        at("node1", "groups", "alice", value=2002),
+        "groups: node1: the group alice has the number 2002, and the inventory says 2001",
+    ),
+    "another group with another number": (
+        other_group,
+        "groups: node1: the group lab has the number 3002, and 3001 on node3",
+    ),
+    "another key": (at("node1", "key", "digest", value="d2"), "key: node1: its MUNGE key is not that of node3"),
+    "no key": (
+        at("node1", "key", value={"error": "No such file or directory"}),
+        "key: node1: /etc/munge/munge.key cannot be read: No such file or directory",
+    ),
+    "readable key": (
+        at("node1", "key", "mode", value="0444 munge:munge"),
+        "key: node1: its MUNGE key is 0444 munge:munge, and not 0400 munge:munge",
+    ),
+    "munge hangs": (
+        at("node1", "credential", value={"error": "timed out after 15 seconds"}),
+        "munge: node1: it cannot sign: timed out after 15 seconds",
+    ),
+    "stopped": (stopped("node1", "slurmd"), "service slurmd: node1: slurmd does not run (inactive)"),
+    "failed": (
+        stopped("node1", "slurmd", active="failed", result="exit-code"),
+        "service slurmd: node1: slurmd does not run (failed, exit-code)",
+    ),
+    "fails again and again": (
+        stopped("node3", "slurmctld", active="activating", sub="auto-restart", result="signal"),
+        "service slurmctld: node3: slurmctld does not run (auto-restart, signal)",
+    ),
+    "says why it ends": (
+        stopped("node3", "slurmctld", active="failed", result="exit-code", said="CLUSTER NAME MISMATCH"),
+        "service slurmctld: node3: slurmctld does not run (failed, exit-code): CLUSTER NAME MISMATCH",
+    ),
+    "not installed": (
+        stopped("node1", "chrony", load="not-found"),
+        "service chrony: node1: chrony is not installed",
+    ),
+    "masked": (
+        stopped("node1", "slurmd", load="masked", reload=True),
+        "service slurmd: node1: slurmd is masked, and is never started",
+    ),
+    "description with a mistake": (
+        at("node1", "units", "slurmd", "load", value="bad-setting"),
+        "service slurmd: node1: slurmd cannot be started (bad-setting)",
+    ),
+    "not started at boot": (
+        at("node1", "units", "munge", "enabled", value="disabled"),
+        "boot: node1: munge is not started at boot",
+    ),
+    "another unit failed": (
+        at("node1", "failed", value=["backup.service"]),
+        "failed: node1: backup.service failed",
+    ),
+    "description changed": (
+        at("node1", "units", "slurmd", "reload", value=True),
+        "reload: node1: the description of slurmd was changed, and systemd has not read it",
+    ),
+    "program replaced": (
+        at("node1", "units", "munge", "outdated", value="/usr/sbin/munged"),
+        "outdated: node1: munge is older than its package: /usr/sbin/munged was replaced after it started",
+    ),
+    "older slurmctld runs": (
+        at("node3", "slurm", "version", value="22.05.3"),
+        "outdated: node3: slurmctld is 22.05.3, and 22.05.8 is installed",
+    ),
+    "older slurmd runs": (
+        at("node3", "slurm", "nodes", "node2", "Version", value="22.05.3"),
+        "outdated: node2: slurmd is 22.05.3, and 22.05.8 is installed",
+    ),
+    "one package is older": (
+        at("node1", "packages", "munge", value="0.5.15-1"),
+        "version: node1: munge 0.5.15-1 is installed, and 0.5.15-2 on node2, node3",
+    ),
+    "releases that do not fit": (
+        other_release,
+        "mixture: node1: slurmctld 22.05 on node3 does not understand its Slurm 24.11",
+    ),
+    "not mounted": (path("node1", "/scratch", source=None), "mount: node1: nothing is mounted on /scratch"),
+    "read-only": (path("node1", "/scratch", readonly=True), "mount: node1: /scratch is read-only"),
+    "no answer": (
+        path("node1", "/share", error="no answer within 8 s"),
+        "mount: node1: /share does not answer: no answer within 8 s",
+    ),
+    "full": (path("node1", "/", free=900), "space: node1: / is nearly full: 900 of 30000 MiB are free"),
+    "no inodes": (
+        path("node1", "/", free_inodes=0),
+        "space: node1: / has hardly any inode left: 0 of 1000",
+    ),
+    "no memory controller": (
+        at("node1", "cgroup", value={"mode": "v2", "controllers": ["cpu", "cpuset"]}),
+        "cgroup: node1: no cgroup controller memory",
+    ),
+    "slurmctld silent here": (
+        at("node1", "slurm", value={"files": {}, "fetched": FOUND, "error": "timed out"}),
+        "answer: node1: slurmctld cannot be asked: timed out",
+    ),
+    "state of another": (
+        at("node3", "slurm", "unwritable", value=["slurm cannot write into /var/lib/slurm/slurmctld"]),
+        "state: node3: slurm cannot write into /var/lib/slurm/slurmctld",
+    ),
+    "edited": (
+        at("node3", "slurm", "files", "slurm.conf", value=CONF.replace("25000", "7")),
+        "configuration: node3: /etc/slurm differs from the inventory: MaxJobCount: 7 → 25000",
+    ),
+    "not loaded": (
+        at("node3", "slurm", "match", value=False),
+        "loaded: node3: slurmctld has not loaded slurm.conf as it is in /etc/slurm now",
+    ),
+    "files of its own": (
+        at("node1", "slurm", "files", value={"slurm.conf": CONF}),
+        "own: node1: /etc/slurm has its own slurm.conf, which hides that of node3",
+    ),
+    "an older configuration": (
+        at("node1", "slurm", "fetched", value={**FOUND, "slurm.conf": CONF.replace("25000", "7")}),
+        "fetched: node1: its configuration differs from that of node3: MaxJobCount: 7 → 25000",
+    ),
+    "no configuration": (
+        at("node1", "slurm", "fetched", value={}),
+        "fetched: node1: its configuration was not fetched",
+    ),
+    "a file less": (
+        at("node1", "slurm", "fetched", value={"slurm.conf": CONF}),
+        "fetched: node1: its configuration differs from that of node3: cgroup.conf: ConstrainCores: not set → yes",
+    ),
+    "slurmd not restarted": (
+        at("node3", "slurm", "restarts", value=["node1"]),
+        "restart: node1: slurmd has not been restarted since the configuration changed",
+    ),
+    "drained": (
+        at("node3", "slurm", "nodes", "node1", value={"State": "IDLE+DRAIN", "Reason": "fan [root@2026-11-20]"}),
+        "node: node1: slurmctld gives it no jobs: IDLE+DRAIN, fan [root@2026-11-20]",
+    ),
+    "too busy to show nodes": (
+        lambda machines: machines["node3"]["slurm"].update(nodes={}, error="it shows no nodes"),
+        "answer: node3: slurmctld cannot be asked: it shows no nodes",
+    ),
+    "down": (
+        at("node3", "slurm", "nodes", "node1", value={"State": "DOWN*", "Reason": "Not responding"}),
+        "node: node1: slurmctld gives it no jobs: DOWN*, Not responding",
+    ),
+    "not in Slurm": (
+        lambda machines: machines["node3"]["slurm"]["nodes"].pop("node1"),
+        "node: node1: slurmctld does not know it",
+    ),
+    "partition down": (
+        at("node3", "slurm", "partitions", "main", value="DOWN"),
+        "partition: node3: the partition main is DOWN, and the inventory says UP",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_found_alone_and_named(change: Callable[[dict[str, Any]], None], expected: str) -> None:
+    machines = healthy()
+    change(machines)
+    found = judge(machines)
+
+    assert lines(found) == [expected]
+    assert all(finding.advice for finding in found)
+
+
+def test_a_machine_that_is_silent_is_a_finding_and_the_others_are_judged() -> None:
+    machines = healthy()
+    del machines["node2"]
+    machines["node3"]["slurm"]["nodes"]["node2"] = {"State": "DOWN*", "Reason": "Not responding"}
+    machines["node1"]["failed"] = ["backup.service"]
+    found = judge(machines, silent={"node2": "Connection refused"})
+
+    assert lines(found) == [
+        "failed: node1: backup.service failed",
+        "ssh: node2: it cannot be examined (Connection refused)",
+    ]
+
+
+def test_without_control_the_workers_are_judged() -> None:
+    machines = healthy()
+    del machines["node3"]
+    for name in WORKERS:
+        machines[name]["slurm"] |= {"error": "timed out"}
+    machines["node1"]["key"]["mode"] = "0644 munge:munge"
+
+    assert [finding.about for finding in judge(machines, silent={"node3": "timed out"})] == ["key", "ssh"]
+
+
+def test_a_clock_of_control_that_is_off_is_told_of_there() -> None:
+    machines = healthy()
+    for name in WORKERS:
+        machines[name]["offset"] = [-602.1, -598.1]
+        machines[name]["clock"]["offset"] = -600.0
+    refused = {"node3": {name: "Rewound credential" for name in WORKERS}}
+
+    assert lines(judge(machines, refused=refused)) == [
+        "clock: node3: its clock is at least 596 s ahead of those of all others"
+    ]
+
+
+def test_clocks_that_agree_with_none_are_told_of_one_by_one() -> None:
+    machines = healthy()
+    machines["node1"]["offset"] = [-602.1, -598.1]
+    machines["node2"]["offset"] = [-62.1, -58.1]
+
+    assert [(finding.about, finding.host) for finding in judge(machines)] == [("clock", "node1"), ("clock", "node2")]
+
+
+def test_credentials_that_are_refused_for_another_key_say_so_once() -> None:
+    machines = healthy()
+    machines["node1"]["key"]["digest"] = "d2"
+    refused = {"node1": {"node2": "Invalid", "node3": "Invalid"}, "node2": {"node1": "Invalid"}}
+
+    assert lines(judge(machines, refused=refused)) == ["key: node1: its MUNGE key is not that of node3"]
+
+
+def test_a_munge_that_was_not_restarted_after_its_key_is_named() -> None:
+    machines = healthy()
+    machines["node1"]["key"]["written"] = 2000.0
+    refused = {"node1": {"node2": "Invalid"}, "node2": {"node1": "Invalid"}, "node3": {"node1": "Invalid"}}
+
+    assert lines(judge(machines, refused=refused)) == ["munge: node1: munge still has the key before this one"]
+
+
+def test_a_credential_that_is_refused_for_no_known_reason_is_told_in_its_direction() -> None:
+    refused = {"node2": {"node1": "unmunge: Error: Replayed credential"}}
+
+    assert lines(judge(healthy(), refused=refused)) == [
+        "credential: node2: it cannot read what node1 signed (Error: Replayed credential)"
+    ]
+
+
+def test_a_dead_slurmctld_is_told_of_once() -> None:
+    machines = healthy()
+    stopped("node3", "slurmctld")(machines)
+    for name in NAMES:
+        machines[name]["slurm"] = {"files": {}, "fetched": FOUND, "error": "connect failure"}
+    machines["node3"]["slurm"]["files"] = FOUND
+
+    assert [finding.about for finding in judge(machines)] == ["service slurmctld"]
+
+
+def share_silent(machines: dict[str, Any]) -> None:
+    for name in WORKERS:
+        machines[name]["paths"]["/share"] |= {"error": "no answer in 8 s", "source": "10.0.0.3:/srv", "type": "nfs4"}
+
+
+def test_a_dead_nfs_server_is_told_of_once() -> None:
+    machines = healthy()
+    stopped("node3", "nfs-server")(machines)
+    share_silent(machines)
+    machines["node1"]["failed"] = ["share.mount"]
+
+    assert lines(judge(machines)) == ["service nfs-server: node3: nfs-server does not run (inactive)"]
+
+
+def test_the_share_of_a_machine_that_is_off_is_its_consequence() -> None:
+    machines = healthy()
+    del machines["node3"]
+    share_silent(machines)
+    machines["node2"]["paths"]["/scratch"]["error"] = "Input/output error"
+
+    assert [(finding.about, finding.host) for finding in judge(machines, silent={"node3": "timed out"})] == [
+        ("mount", "node2"),
+        ("ssh", "node3"),
+    ]
+
+
+def test_builds_for_another_architecture_are_the_same_package() -> None:
+    machines = healthy()
+    machines["node1"]["packages"]["munge"] += "+b1"
+
+    assert judge(machines) == []
+
+
+def test_a_user_that_was_removed_with_its_group_is_told_of_once() -> None:
+    machines = healthy()
+    del machines["node1"]["accounts"]["alice"], machines["node1"]["groups"]["alice"]
+
+    assert lines(judge(machines)) == ["accounts: node1: the user alice is missing"]
+
+
+def test_nodes_that_do_not_believe_control_are_its_consequence() -> None:
+    machines = healthy()
+    stopped("node3", "munge")(machines)
+    machines["node3"]["slurm"]["nodes"]["node1"] = {"State": "DOWN*", "Reason": "Not responding"}
+
+    assert [finding.about for finding in judge(machines)] == ["service munge"]
+
+
+def test_a_machine_with_another_address_is_told_of_once() -> None:
+    machines = healthy()
+    machines["node1"]["addresses"] = ["10.0.0.99"]
+    machines["node3"]["slurm"]["nodes"]["node1"] = {"State": "DOWN*", "Reason": "Not responding"}
+
+    assert [finding.about for finding in judge(machines)] == ["address"]
+
+
+def test_clients_that_found_no_configuration_are_a_consequence_of_slurmd() -> None:
+    machines = healthy()
+    stopped("node1", "slurmd")(machines)
+    machines["node1"]["slurm"] = {"files": {}, "fetched": {}, "error": "Could not establish a configuration source"}
+
+    assert [finding.about for finding in judge(machines)] == ["service slurmd"]
+
+
+def test_a_configuration_that_was_edited_is_told_of_on_control_only() -> None:
+    machines = healthy()
+    machines["node3"]["slurm"]["files"]["slurm.conf"] = CONF.replace("25000", "7")
+    machines["node3"]["slurm"]["match"] = False
+
+    assert [finding.about for finding in judge(machines)] == ["configuration", "loaded"]
+
+
+@pytest.mark.parametrize("state", ["IDLE+PLANNED", "MIXED", "ALLOCATED", "IDLE+POWERED_DOWN", "COMPLETING"])
+def test_a_node_that_works_or_sleeps_is_no_finding(state: str) -> None:
+    machines = healthy()
+    machines["node3"]["slurm"]["nodes"]["node1"]["State"] = state
+
+    assert judge(machines) == []
+
+
+@pytest.mark.parametrize("state", ["IDLE+POWERED_DOWN", "IDLE+POWERING_DOWN", "MIXED+NOT_RESPONDING+POWERING_UP"])
+def test_a_machine_that_slurm_has_switched_off_is_no_finding(state: str) -> None:
+    machines = healthy()
+    del machines["node1"]
+    machines["node3"]["slurm"]["nodes"]["node1"]["State"] = state
+    machines["node3"]["slurm"]["restarts"] = ["node1"]
+
+    assert judge(machines, silent={"node1": "No route to host"}) == []
+
+
+def test_a_machine_that_slurm_could_not_switch_on_is_a_finding() -> None:
+    machines = healthy()
+    del machines["node1"]
+    machines["node3"]["slurm"]["nodes"]["node1"] = {"State": "DOWN+POWERED_DOWN", "Reason": "ResumeTimeout reached"}
+
+    assert lines(judge(machines, silent={"node1": "No route to host"})) == [
+        "node: node1: slurmctld gives it no jobs: DOWN+POWERED_DOWN, ResumeTimeout reached"
+    ]
+
+
+def test_comments_and_order_of_a_configuration_are_no_finding() -> None:
+    machines = healthy()
+    turned = "\n".join(["# another comment", *reversed(CONF.splitlines())])
+    machines["node3"]["slurm"]["files"]["slurm.conf"] = turned
+
+    assert judge(machines) == []
+
+
+def test_a_full_file_system_is_told_of_once() -> None:
+    machines = healthy()
+    for where in ("/", "/share", "/srv/share"):
+        machines["node3"]["paths"][where] |= {"id": "fd01", "free": 0}
+
+    assert lines(judge(machines)) == ["space: node3: / is nearly full: 0 of 30000 MiB are free"]
+
+
+def test_a_file_system_that_is_read_only_is_told_of_once() -> None:
+    machines = healthy()
+    for where in ("/share", "/srv/share"):
+        machines["node3"]["paths"][where] |= {"id": "fd01", "readonly": True}
+
+    assert lines(judge(machines)) == ["mount: node3: /share is read-only"]
+
+
+def test_controllers_are_not_missed_where_slurm_uses_none() -> None:
+    machines = healthy()
+    machines["node1"]["cgroup"]["controllers"] = []
+    files = {**FILES, "slurm.conf": CONF.replace("proctrack/cgroup", "proctrack/linuxproc")}
+    for name in NAMES:
+        machines[name]["slurm"]["fetched" if name != CONTROL else "files"] = dict(files)
+
+    assert judge(machines, files=files) == []
+
+
+def test_without_remembered_hardware_the_configuration_is_not_called_wrong() -> None:
+    files = {**FILES, "slurm.conf": CONF.replace("NodeName=node1", "# NodeName=node1")}
+
+    assert [finding.about for finding in judge(healthy(), files=files)] == ["hardware"]
+
+
+def test_a_machine_without_slurm_is_not_asked_for_it() -> None:
+    machines = healthy()
+    machines["node2"]["wanted"]["units"].remove("slurmd")
+    machines["node2"] |= {"slurm": {}, "listening": []}
+    del machines["node3"]["slurm"]["nodes"]["node2"]
+
+    assert judge(machines) == []
+
+
+def test_a_port_that_is_meant_is_not_called_open() -> None:
+    machines = healthy()
+    machines["node1"]["listening"].append({**OPEN, "address": ADDRESSES["node1"]})
+    machines["node2"]["listening"].append(OPEN)
+    machines["node2"]["wanted"]["ports"].append(OPEN["port"])
+
+    assert judge(machines) == []

@@ -1,0 +1,66 @@
+"""Real machines, as tests/machines.yml describes them: what becomes of them in slurm.conf, by version of Slurm."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible.module_utils.slurmstead.conf import text as conf_text
+from ansible.module_utils.slurmstead.conf import versions as conf_versions
+from ansible.module_utils.slurmstead.hardware import node_lines
+from ansible.module_utils.slurmstead.hardware.slurmd_parameters import slurmd_parameters
+from tests import machines
+
+VERSIONS = tuple(conf_versions.TABLE)
+TABLE: dict[str, dict[str, Any]] = yaml.safe_load(pathlib.Path(machines.__file__).with_suffix(".yml").read_text())
+
+
+def expected(spans: dict[str, str], version: str) -> str:
+    """What a mapping by span of versions, such as `22.05..24.11`, has for one of them."""
+    found = []
+    for span, text in spans.items():
+        first, _, last = span.partition("..")
+        if VERSIONS.index(first) <= VERSIONS.index(version) <= VERSIONS.index(last or first):
+            found.append(text)
+    assert len(found) == 1, f"the spans {list(spans)} must have {version} once"
+    return found[0]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", TABLE)
+def test_a_machine_has_its_line(tmp_path: pathlib.Path, name: str, version: str) -> None:
+    entry = TABLE[name]
+    hardware = machines.measure(tmp_path, machines.Machine(**entry["machine"]), version)
+
+    line = conf_text.slurm_lines({"a": node_lines.node_keys(hardware, {})}, "NodeName")
+
+    assert line == f"NodeName=a {expected(entry['lines'], version)}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", TABLE)
+def test_a_cluster_of_a_machine_has_the_parameters_it_needs(tmp_path: pathlib.Path, name: str, version: str) -> None:
+    entry = TABLE[name]
+    hardware = machines.measure(tmp_path, machines.Machine(**entry["machine"]), version)
+
+    words, warnings = slurmd_parameters({"a": hardware, "b": hardware}, ["a", "b"])
+
+    wanted = entry.get("parameters", {"21.08..24.11": ""})
+    assert ",".join(words) + "!" * len(warnings) == expected(wanted, version)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_line_has_no_more_cpus_than_the_machine(tmp_path: pathlib.Path, name: str) -> None:
+    hardware = machines.measure(tmp_path, machines.Machine(**TABLE[name]["machine"]))
+
+    keys = node_lines.node_keys(hardware, {})
+
+    assert keys["SocketsPerBoard"] * keys["CoresPerSocket"] * keys["ThreadsPerCore"] == keys["CPUs"]
+    assert keys["CPUs"] <= hardware["cpus"]
+
+
+def test_the_table_has_machines_of_all_kinds() -> None:
+    assert len(TABLE) >= 25

@@ -1,0 +1,72 @@
+"""What RabbitMQ, Redis and Celery are told of the broker's users."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+
+from ansible.module_utils.slurmstead.identity import broker
+
+PASSWORDS = {"alice": "one", "bob": "two"}
+
+
+def test_a_new_user_gets_a_password_and_the_others_keep_theirs() -> None:
+    passwords = broker.with_passwords(PASSWORDS, ["alice", "carol"])
+
+    assert {user: passwords[user] for user in PASSWORDS} == PASSWORDS
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", passwords["carol"])
+
+
+def test_no_two_passwords_are_the_same() -> None:
+    passwords = broker.with_passwords({}, [f"user{number}" for number in range(100)])
+
+    assert len(set(passwords.values())) == 100
+
+
+def test_rabbitmq_can_check_the_hash() -> None:
+    salted = base64.b64decode(broker.rabbitmq_hash("one"))
+
+    assert salted[4:] == hashlib.sha256(salted[:4] + b"one").digest()
+
+
+def test_a_second_run_writes_the_same() -> None:
+    assert broker.definitions(PASSWORDS, ["alice", "bob"]) == broker.definitions(PASSWORDS, ["bob", "alice"])
+
+
+def test_each_user_has_a_virtual_host_that_is_nobody_elses() -> None:
+    found = json.loads(broker.definitions(PASSWORDS, ["alice", "bob"]))
+
+    assert {(entry["user"], entry["vhost"]) for entry in found["permissions"]} == {("alice", "alice"), ("bob", "bob")}
+    assert {user["tags"] for user in found["users"]} == {""}
+
+
+def test_who_is_no_user_any_more_has_neither_password_nor_permissions() -> None:
+    found = json.loads(broker.definitions(PASSWORDS, ["alice"]))
+    bob = next(user for user in found["users"] if user["name"] == "bob")
+    permissions = next(entry for entry in found["permissions"] if entry["user"] == "bob")
+
+    assert bob["password_hash"] == ""
+    assert (permissions["configure"], permissions["write"], permissions["read"]) == ("", "", "")
+
+
+def test_redis_knows_current_users_and_no_other() -> None:
+    lines = broker.redis_users(PASSWORDS, ["alice"]).splitlines()
+
+    assert lines[0] == "user default off"
+    assert [line.split()[1] for line in lines] == ["default", "alice"]
+    assert " ~alice:* &alice:* " in lines[1]
+
+
+def test_no_user_of_redis_is_told_the_names_of_anothers_results() -> None:
+    rules = broker.redis_users(PASSWORDS, ["alice"]).splitlines()[1].split()
+
+    assert {"-@dangerous", "-scan", "-randomkey", "-pubsub"} <= set(rules[rules.index("+@all") :])
+
+
+def test_no_file_of_the_daemons_holds_a_password() -> None:
+    passwords = broker.with_passwords({}, ["alice"])
+    text = broker.definitions(passwords, ["alice"]) + broker.redis_users(passwords, ["alice"])
+
+    assert passwords["alice"] not in text

@@ -1,0 +1,64 @@
+"""What stands in an inventory's files: names of variable files, and keys that are there twice."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from ansible.module_utils.slurmstead.inventory.files import directories, repeated_keys, variable_files
+
+REPEATED = {
+    "a host": ("all:\n  hosts:\n    node1:\n    node1:\n", [("node1", 3, 4)]),
+    "a variable in a list": ("a: [{b: 1, c: 2,\n  b: 3}]\n", [("b", 1, 2)]),
+    "three times": ("a: 1\na: 2\na: 3\n", [("a", 1, 2), ("a", 1, 3)]),
+    "one name in two mappings": ("a: {c: 1}\nb: {c: 2}\n", []),
+    "an INI inventory": ("[workers]\nnode1 os_address=1\n[workers]\n", []),
+    "a vault": ("a: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n", []),
+    "an empty file": ("", []),
+}
+
+
+@pytest.mark.parametrize(("content", "expected"), REPEATED.values(), ids=REPEATED)
+def test_keys_that_stand_twice_are_found(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, content: str, expected: list[tuple[str, int, int]]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hosts.yml").write_text(content)
+
+    found = list(repeated_keys([str(tmp_path)]))
+
+    assert [(one.key, one.first, one.place) for one in found] == [
+        (key, first, f"hosts.yml:{line}") for key, first, line in expected
+    ]
+
+
+def test_files_and_directories_of_variables_are_found_for_a_file_and_for_a_directory(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "group_vars/all.yml",
+        "group_vars/workers/a.yml",
+        "host_vars/node1",
+        "host_vars/node2.bak",
+        "hosts.yml",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    found = {
+        source: [(file.path, file.kind, file.name) for file in variable_files([str(tmp_path / source)])]
+        for source in ("hosts.yml", ".")
+    }
+
+    assert found["hosts.yml"] == found["."]
+    assert found["."] == [
+        ("group_vars/all.yml", "group", "all"),
+        ("group_vars/workers", "group", "workers"),
+        ("host_vars/node1", "host", "node1"),
+    ]
+
+
+def test_a_list_of_hosts_has_no_files() -> None:
+    assert directories(["node1,node2"]) == []

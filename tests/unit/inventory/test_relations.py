@@ -1,0 +1,558 @@
+"""Rules between values: each fires with its variable, its value and what to do, and is silent on what is right."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead.inventory import relations
+from ansible.module_utils.slurmstead.inventory.model import Specs
+from ansible.module_utils.slurmstead.inventory.relations.cluster import CLUSTER_WIDE
+from ansible.module_utils.slurmstead.inventory.variables import COMPARED_CONNECTION_VARIABLES
+
+Said = Callable[..., list[str]]
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHq2Xe alice@home"
+
+
+LAB = {"lab_number": 1, "lab_name": "test", "lab_directory": "/lab"}
+"""What every machine of a lab has."""
+
+JULIA = {"version": "1.10.5", "architecture": "aarch64", "sha256": "0" * 64}
+
+
+def user(name: str, uid: int, **more: Any) -> dict[str, Any]:
+    return {"name": name, "uid": uid, **more}
+
+
+GOOD = {
+    "users": {
+        "accounts_groups": [{"name": "lab", "gid": 3000}],
+        "accounts_users": [user("alice", 2001, group="lab", keys=[KEY]), user("bob", 2002), user("_x-1", 70000)],
+    },
+    "IPv6": {"os_address": "fd00::77"},
+    "disks": {
+        "scratch_disks": ["/dev/disk/by-id/nvme-a-part1", "/dev/mapper/fast"],
+        "nfs_server_disks": ["/dev/disk/by-id/nvme-a-part2"],
+    },
+    "keys of slurm.conf": {
+        "slurm_config": {
+            "SlurmdTimeout": 60,
+            "MaxArraySize": "20001",
+            "KillOnBadExit": None,
+            "SlurmctldParameters": ["enable_configless", "idle_on_node_suspend"],
+            "PreemptMode": "OFF",
+            "TrackWCKey": True,
+            "InactiveLimit": "UNLIMITED",
+            "SuspendExcStates": "DOWN",
+        },
+        "slurm_cgroup_config": {"ConstrainDevices": True, "AllowedRAMSpace": 95.5},
+        "slurm_nodes": {"node1": {"Feature": ["arm64", "rk3588"], "Weight": 10}},
+        "slurm_partitions": {
+            "main": {"Nodes": "node[1-2],node4", "Default": True},
+            "small": {"Nodes": ["node1", "node2"], "MaxTime": "1:00:00"},
+            "all": {"Nodes": "ALL", "Default": False},
+            "DEFAULT": {"State": "UP"},
+        },
+    },
+    "the broker and Julia": {
+        "accounts_users": [user("alice", 2001)],
+        "celery_broker_users": ["alice"],
+        "julia_archives": [JULIA, {**JULIA, "version": "1.12.0-rc1"}, {**JULIA, "architecture": "x86_64"}],
+    },
+    "a key of the lab's release": {
+        **LAB,
+        "lab_release": "trixie",
+        "slurm_config": {"HashPlugin": "hash/sha3"},
+    },
+}
+
+
+@pytest.mark.parametrize("variables", GOOD.values(), ids=GOOD)
+def test_what_is_right_is_accepted(said: Said, variables: dict[str, Any]) -> None:
+    assert said(**split(variables)) == []
+
+
+def case(variable: str, value: Any, expected: str, **more: Any) -> tuple[dict[str, Any], str]:
+    """Variables, and what is said of them; those of the whole cluster are set for all hosts, the others for node1."""
+    # Only the lab's machines tell the version of Slurm in advance.
+    hosts = "node[1-4]" if variable in CLUSTER_WIDE and "lab_number" not in more else "node1"
+    return {variable: value, **more}, f"{variable} ({hosts}): {expected}"
+
+
+def split(variables: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The variables as arguments of `said`."""
+    everywhere = {name: value for name, value in variables.items() if name in CLUSTER_WIDE}
+    return {"everywhere": everywhere, "node1": {key: variables[key] for key in variables if key not in everywhere}}
+
+
+ADDRESS_CASES = {
+    "no address": case(
+        "os_address", "node1.lan", 'is "node1.lan", which is no IP address. Write it as in 192.168.1.11.'
+    ),
+    "a network": case(
+        "os_address", "10.0.0.1/24", 'is "10.0.0.1/24", which is no IP address. Write it as in 192.168.1.11.'
+    ),
+    "Debian's own": case(
+        "os_address",
+        "127.0.1.1",
+        "is 127.0.1.1, which other nodes cannot reach. Write its address in the cluster's network.",
+    ),
+    "IPv6 loopback": case(
+        "os_address", "::1", "is ::1, which other nodes cannot reach. Write its address in the cluster's network."
+    ),
+    "multicast": case(
+        "os_address", "224.0.0.1", "is 224.0.0.1, which no node can keep. Write its address in the cluster's network."
+    ),
+    "unspecified": case(
+        "os_address", "0.0.0.0", "is 0.0.0.0, which no node can keep. Write its address in the cluster's network."
+    ),
+    "link-local": case(
+        "os_address",
+        "169.254.1.1",
+        "is 169.254.1.1, which no node can keep. Write its address in the cluster's network.",
+    ),
+}
+
+ACCOUNT_CASES = {
+    "a name twice": case(
+        "accounts_users", [user("alice", 2001), user("alice", 2002)], "has alice 2 times. Remove all entries but one."
+    ),
+    "a uid twice": case(
+        "accounts_users",
+        [user("alice", 2001), user("bob", 2001)],
+        "gives the uid 2001 to alice and bob. Give each its own uid.",
+    ),
+    "a uid of the system": case(
+        "accounts_users",
+        [user("alice", 999)],
+        "the uid 999 of alice is below 1000, which the system keeps for itself. Choose one from 1000 to 59999.",
+    ),
+    "the uid of slurm": case(
+        "accounts_users",
+        [user("alice", 64030)],
+        "the uid 64030 of alice is the user slurm's. Choose one from 1000 to 59999.",
+    ),
+    "the uid of nobody": case(
+        "accounts_users",
+        [user("alice", 65534)],
+        "the uid 65534 of alice is the user nobody's. Choose one from 1000 to 59999.",
+    ),
+    "a reserved uid": case(
+        "accounts_users",
+        [user("alice", 61000)],
+        "the uid 61000 of alice is reserved by Debian. Choose one from 1000 to 59999.",
+    ),
+    "a uid that means none": case(
+        "accounts_users",
+        [user("alice", 2**32 - 1)],
+        "the uid 4294967295 of alice is too large. Choose one from 1000 to 59999.",
+    ),
+    "a name of the system": case(
+        "accounts_users", [user("slurm", 2001)], "slurm belongs to the system. Choose another name."
+    ),
+    "an invalid name": case(
+        "accounts_users",
+        [user("Alice B", 2001)],
+        '"Alice B" is no valid name. Use at most 32 lower-case letters, digits, - and _, and begin with a letter.',
+    ),
+    "an unknown group": case(
+        "accounts_users",
+        [user("alice", 2001, group="labs")],
+        "alice has the group labs, which accounts_groups does not have. Did you mean lab?",
+        accounts_groups=[{"name": "lab", "gid": 3000}],
+    ),
+    "an unlikely group": case(
+        "accounts_users",
+        [user("alice", 2001, group="math")],
+        "alice has the group math, which accounts_groups does not have. Add math with its gid to accounts_groups.",
+    ),
+    "a group in the place of a user's own": case(
+        "accounts_users",
+        [user("alice", 2001)],
+        "alice needs a group alice with the gid 2001, but accounts_groups has lab with 2001. "
+        "Set group of alice, or change accounts_groups.",
+        accounts_groups=[{"name": "lab", "gid": 2001}],
+    ),
+    "a group twice": case(
+        "accounts_groups",
+        [{"name": "lab", "gid": 3000}, {"name": "lab", "gid": 3001}],
+        "has lab 2 times. Remove all entries but one.",
+    ),
+    "a gid twice": case(
+        "accounts_groups",
+        [{"name": "lab", "gid": 3000}, {"name": "staff2", "gid": 3000}],
+        "gives the gid 3000 to lab and staff2. Give each its own gid.",
+    ),
+    "a gid of the system": case(
+        "accounts_groups",
+        [{"name": "lab", "gid": 100}],
+        "the gid 100 of lab is below 1000, which the system keeps for itself. Choose one from 1000 to 59999.",
+    ),
+    "a group of the system": case(
+        "accounts_groups", [{"name": "munge", "gid": 3000}], "munge belongs to the system. Choose another name."
+    ),
+    "half a key": case(
+        "accounts_users",
+        [user("alice", 2001, keys=[KEY, "alice@home"])],
+        "key 2 of alice is no public key. Write one line such as: ssh-ed25519 AAAA… comment.",
+    ),
+    "a private key": case(
+        "accounts_users",
+        [user("alice", 2001, keys=["-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk"])],
+        "key 1 of alice is a private key. "
+        "Write the public key, which is in the file that ends in .pub, and replace the private key.",
+    ),
+}
+
+UNSTABLE = (
+    "a name that can mean another disk after the next boot. "
+    "Write its name below /dev/disk/by-id, which `ls -l /dev/disk/by-id` on the machine shows."
+)
+STORAGE_CASES = {
+    "an unstable scratch disk": case("scratch_disks", ["/dev/sda"], f'has "/dev/sda", {UNSTABLE}'),
+    "an unstable NFS disk": case("nfs_server_disks", ["/dev/nvme0n1p2"], f'has "/dev/nvme0n1p2", {UNSTABLE}'),
+    "a disk twice": case(
+        "scratch_disks",
+        ["/dev/disk/by-id/a", "/dev/disk/by-id/a"],
+        "names /dev/disk/by-id/a twice. Name each disk once.",
+    ),
+    "a disk for both": case(
+        "scratch_disks",
+        ["/dev/disk/by-id/a"],
+        "names /dev/disk/by-id/a, and so does nfs_server_disks. Name each disk once.",
+        nfs_server_disks=["/dev/disk/by-id/a"],
+    ),
+    "a disk and its partition": case(
+        "scratch_disks",
+        ["/dev/disk/by-id/a-part1"],
+        "names /dev/disk/by-id/a-part1, and nfs_server_disks names /dev/disk/by-id/a, which is the same disk. "
+        "Name each disk once.",
+        nfs_server_disks=["/dev/disk/by-id/a"],
+    ),
+    "a relative path": case("scratch_path", "scratch", 'is "scratch", which is not absolute. Begin it with /.'),
+    "a long path": case(
+        "scratch_path", "/scratch/", 'is "/scratch/", which is not in its shortest form. Write /scratch.'
+    ),
+    "the root": case(
+        "scratch_path", "/", "is /, which belongs to the system. Choose a directory of its own, such as /scratch."
+    ),
+    "a directory of the system": case(
+        "scratch_path", "/var", "is /var, which belongs to the system. Choose a directory of its own, such as /scratch."
+    ),
+    "a path with a space": case(
+        "scratch_path",
+        "/my scratch",
+        'is "/my scratch", which has a space. Choose a name without one: fstab needs none.',
+    ),
+    "scratch on the share": case(
+        "scratch_path",
+        "/share/scratch",
+        "is /share/scratch, which is below nfs_client_path, /share. Put neither below the other.",
+    ),
+    "scratch in the place of the share": case(
+        "nfs_client_path",
+        "/scratch",
+        "is /scratch, as is scratch_path. Give each its own directory.",
+        accounts_home_root="/scratch/home",
+    ),
+    "a name of a volume group": case("scratch_volume_group", "my-vg", 'is "my-vg". Use letters, digits and _.'),
+    "one volume group for both": case(
+        "scratch_volume_group",
+        "share",
+        "is share, as is nfs_server_volume_group. Rename one of them.",
+        scratch_disks=["/dev/disk/by-id/a"],
+        nfs_server_disks=["/dev/disk/by-id/b"],
+    ),
+    "homes beside the share": case(
+        "accounts_home_root",
+        "/home",
+        "is /home, which is not on the share, /share. Write a directory below it, such as /share/home.",
+    ),
+}
+
+SLURM_CASES = {
+    "a cluster's name": case(
+        "slurm_cluster_name",
+        "My Cluster",
+        'is "My Cluster". Use at most 40 lower-case letters, digits, - and _, and begin with a letter or digit.',
+    ),
+    "an unknown key": case(
+        "slurm_config", {"SlurmdTimeuot": 60}, "SlurmdTimeuot is no key that Slurm knows. Did you mean SlurmdTimeout?"
+    ),
+    "a key in another case": case(
+        "slurm_config", {"slurmdtimeout": 60}, "slurmdtimeout is no key that Slurm knows. Did you mean SlurmdTimeout?"
+    ),
+    "a key like no other": case(
+        "slurm_config",
+        {"Qqqqq": 60},
+        "Qqqqq is no key that Slurm knows. Its keys are in the manual page slurm.conf(5).",
+    ),
+    "a removed key": case(
+        "slurm_config",
+        {"FastSchedule": 2},
+        "FastSchedule is not in Slurm any more. "
+        "For what FastSchedule: 2 did, write SlurmdParameters: config_overrides.",
+    ),
+    "the controller": case(
+        "slurm_config",
+        {"SlurmctldHost": "node9"},
+        "SlurmctldHost is Slurmstead's to write. The inventory's control group says it: remove it.",
+    ),
+    "nodes in the wrong place": case(
+        "slurm_config", {"NodeName": "node[1-4]"}, "NodeName is Slurmstead's to write. Set slurm_nodes."
+    ),
+    "partitions in the wrong place": case(
+        "slurm_config", {"PartitionName": "main"}, "PartitionName is Slurmstead's to write. Set slurm_partitions."
+    ),
+    "a name in the wrong place": case(
+        "slurm_config", {"ClusterName": "x"}, "ClusterName is Slurmstead's to write. Set slurm_cluster_name."
+    ),
+    "a key of a newer release": case(
+        "slurm_config",
+        {"HashPlugin": "hash/sha3"},
+        "HashPlugin is not known to Slurm 22.05, only to 24.11. Remove it, or choose another release.",
+        **LAB,
+        lab_release="bookworm",
+    ),
+    "a key of an older release": case(
+        "slurm_config",
+        {"SlurmctldPlugstack": "x"},
+        "SlurmctldPlugstack is not known to Slurm 24.11, only to 21.08, 22.05. Remove it, or choose another release.",
+        **LAB,
+        lab_release="trixie",
+    ),
+    "text in the place of a number": case(
+        "slurm_config",
+        {"SlurmdTimeout": "5 minutes"},
+        'SlurmdTimeout is "5 minutes". Write a whole number, or UNLIMITED.',
+    ),
+    "text in the place of true": case(
+        "slurm_config", {"TrackWCKey": "maybe"}, 'TrackWCKey is "maybe". Write true or false.'
+    ),
+    "YAML's idea of OFF": case(
+        "slurm_config",
+        {"PreemptMode": False},
+        "PreemptMode is a YAML boolean, and Slurm wants a word. Put the word into quotes, as in 'NO'.",
+    ),
+    "a mapping for a value": case(
+        "slurm_config", {"Prolog": {"options": "x"}}, "Prolog is a mapping. Write a single value or a list."
+    ),
+    "a list of mappings": case("slurm_config", {"Prolog": [{"a": 1}]}, 'Prolog is [{"a": 1}]. Write one string.'),
+    "a list of numbers": case("slurm_config", {"KillWait": [1, 2]}, "KillWait is [1, 2]. Write one integer."),
+    "a comment in a value": case(
+        "slurm_config",
+        {"Prolog": "/x # mine"},
+        'Prolog is "/x # mine": a line break or # ends a value. Write it without.',
+    ),
+    "workers without configuration": case(
+        "slurm_config",
+        {"SlurmctldParameters": "cloud_dns"},
+        'SlurmctldParameters is "cloud_dns". Add enable_configless to it.',
+    ),
+    "an unknown key of cgroup.conf": case(
+        "slurm_cgroup_config",
+        {"ConstrainCore": True},
+        "ConstrainCore is no key that Slurm knows. Did you mean ConstrainCores?",
+    ),
+    "a number of cgroup.conf": case(
+        "slurm_cgroup_config", {"MaxRAMPercent": "all"}, 'MaxRAMPercent is "all". Write a number.'
+    ),
+    "an unknown node": case(
+        "slurm_nodes", {"noed1": {"Weight": 1}}, "noed1 is no worker of the inventory. Did you mean node1?"
+    ),
+    "the controller as a node": case(
+        "slurm_nodes", {"node3": {"Weight": 1}}, "node3 is no worker of the inventory. Did you mean node4?"
+    ),
+    "nothing like a node": case(
+        "slurm_nodes",
+        {"gpu": {"Weight": 1}},
+        "gpu is no worker of the inventory. Name a worker of the inventory, or add this one to it.",
+    ),
+    "an unknown key of a node": case(
+        "slurm_nodes", {"node1": {"RealMem": 1}}, "node1: RealMem is no key that Slurm knows. Did you mean RealMemory?"
+    ),
+    "an address in the wrong place": case(
+        "slurm_nodes",
+        {"node1": {"NodeAddr": "10.0.0.1"}},
+        "node1: NodeAddr is Slurmstead's to write. Set os_address of that host.",
+    ),
+    "a node without keys": case(
+        "slurm_nodes",
+        {"node1": "Weight=1"},
+        'node1 is "Weight=1", which is no mapping. Write its keys and values below it.',
+    ),
+    "an unknown key of a partition": case(
+        "slurm_partitions", {"main": {"Node": "ALL"}}, "main: Node is no key that Slurm knows. Did you mean Nodes?"
+    ),
+    "an unknown node in a partition": case(
+        "slurm_partitions",
+        {"main": {"Nodes": "node[1-3]"}},
+        "main: Nodes: node3 is no worker of the inventory. Did you mean node4?",
+    ),
+    "a broken range in a partition": case(
+        "slurm_partitions",
+        {"main": {"Nodes": "node[1-2"}},
+        "main: Nodes: the brackets of 'node[1-2' do not match. Write names and ranges, as in node[1-4,7].",
+    ),
+    "a partition's name": case(
+        "slurm_partitions",
+        {"my part": {"Nodes": "ALL"}},
+        '"my part" is no partition name. Use letters, digits, - and _.',
+    ),
+    "two defaults": case(
+        "slurm_partitions",
+        {"a": {"Default": True}, "b": {"Default": "YES"}},
+        "a and b are all the default. Keep Default: true in one of them.",
+    ),
+}
+
+ENGINE_CASES = {
+    "a user of the broker without an account": case(
+        "celery_broker_users",
+        ["carol"],
+        "has carol, who is not in accounts_users. Add carol to accounts_users.",
+        accounts_users=[user("alice", 2001)],
+    ),
+    "a user of the broker twice": case(
+        "celery_broker_users",
+        ["alice", "alice"],
+        "has alice 2 times. Name each user once.",
+        accounts_users=[user("alice", 2001)],
+    ),
+    "a broker without memory": case(
+        "celery_broker_memory", 64, "is 64 MiB, but RabbitMQ needs 130 for itself. Give it at least 192."
+    ),
+    "tasks without time": case("celery_broker_longest_task", 0, "is 0. Write at least 1 (an hour)."),
+    "half a version of Julia": case(
+        "julia_archives", [{**JULIA, "version": "1.10"}], 'has the version "1.10". Write all of it, as in 1.10.5.'
+    ),
+    "half a checksum of Julia": case(
+        "julia_archives",
+        [{**JULIA, "sha256": "0123"}],
+        'has the sha256 "0123" for 1.10.5, which is not 64 hexadecimal digits. '
+        "Copy it from the list of checksums that julialang.org has for each version.",
+    ),
+    "a version of Julia twice": case(
+        "julia_archives", [JULIA, JULIA], "has 1.10.5 for aarch64 2 times. Keep one of them."
+    ),
+    "Julia beside the share": case(
+        "julia_directory",
+        "/opt/julia",
+        "is /opt/julia, which is not below the share, /share. Write a directory such as /share/julia.",
+        julia_archives=[JULIA],
+    ),
+}
+
+LAB_CASES = {
+    "too little memory": case("lab_memory", 256, "is 256 MiB. Write at least 512.", **LAB),
+    "no CPU": case("lab_cpus", 0, "is 0. Write at least 1.", **LAB),
+    "a name": case(
+        "lab_name",
+        "My Lab/1",
+        'is "My Lab/1". Use at most 32 lower-case letters, digits and inner hyphens.',
+        lab_number=1,
+        lab_directory="/lab",
+    ),
+    "a serial twice": case(
+        "lab_disks",
+        [{"serial": "a", "size": 1}, {"serial": "a", "size": 1}],
+        "has the serial a 2 times. Give each disk its own serial.",
+        **LAB,
+    ),
+    "a long serial": case(
+        "lab_disks",
+        [{"serial": "a" * 21, "size": 1}],
+        f'has the serial "{"a" * 21}". Use at most 20 letters, digits, - and _.',
+        **LAB,
+    ),
+    "no size": case("lab_disks", [{"serial": "a", "size": 0}], "a has the size 0 GiB. Write at least 1.", **LAB),
+}
+
+CASES = {**ADDRESS_CASES, **ACCOUNT_CASES, **STORAGE_CASES, **SLURM_CASES, **ENGINE_CASES, **LAB_CASES}
+
+
+@pytest.mark.parametrize(("variables", "expected"), CASES.values(), ids=CASES)
+def test_a_wrong_value_is_named(said: Said, variables: dict[str, Any], expected: str) -> None:
+    assert said(**split(variables)) == [expected]
+
+
+def test_an_address_used_twice_is_named_with_its_hosts(said: Said) -> None:
+    found = said(node2={"os_address": "fd00::1"}, node4={"os_address": "FD00:0::1"})
+
+    assert found == ["os_address (node[2,4]): is fd00::1 on 2 hosts. Give each host its own address."]
+
+
+def test_a_machine_with_two_names_is_named(said: Said) -> None:
+    found = said(node1={"ansible_host": "10.0.0.1"}, node2={"ansible_host": "10.0.0.1", "ansible_port": 22})
+
+    assert found == ["ansible_host (node[1-2]): is 10.0.0.1 port 22 on 2 hosts. Give each host its own address."]
+
+
+def test_machines_behind_one_address_are_told_apart_by_port(said: Said) -> None:
+    local = {"ansible_host": "127.0.0.1"}
+
+    assert said(node1={**local, "ansible_port": 2201}, node2={**local, "ansible_port": 2202}) == []
+
+
+@pytest.mark.parametrize("variable", CLUSTER_WIDE)
+def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Said, specs: Specs, variable: str) -> None:
+    empty: dict[str, object] = {"bool": True, "dict": {}, "list": []}
+    own = empty.get(specs.options[variable]["type"], "/share/other")
+    everywhere = {"slurm_config": {"SlurmdTimeout": 60}, "slurm_cgroup_config": {"ConstrainDevices": True}}
+    everywhere |= {"slurm_nodes": {"node1": {"Weight": 1}}, "slurm_partitions": {"main": {"Nodes": "ALL"}}}
+    everywhere |= {"accounts_users": [user("alice", 2001)], "accounts_groups": [{"name": "lab", "gid": 3000}]}
+    everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
+
+    found = said(everywhere=everywhere, node4={variable: own})
+
+    assert (
+        f"{variable} (node4): is not the same as on node3, but describes the whole cluster. "
+        "Set it once, for all hosts." in found
+    )
+
+
+def test_clients_that_look_for_the_share_elsewhere_are_named(said: Said) -> None:
+    found = said(node3={"nfs_server_path": "/data/share"})
+
+    assert found == [
+        "nfs_client_source (node[1-4]): is /srv/share, but node3 has the share in its nfs_server_path, /data/share. "
+        "Set nfs_client_source to /data/share for all hosts."
+    ]
+
+
+def test_a_number_of_the_lab_used_twice_is_named(said: Said) -> None:
+    found = said(node1=LAB, node2=LAB, node4={**LAB, "lab_number": 255})
+
+    assert found == [
+        "lab_number (node[1-2]): is 1 on 2 hosts. Give each host its own number.",
+        "lab_number (node4): is 255. Write a number from 1 to 254.",
+    ]
+
+
+@pytest.mark.parametrize("relation", relations.RELATIONS, ids=lambda rule: rule.__name__)
+def test_a_relation_fires_in_one_of_the_cases(relation: Callable[..., Any], specs: Specs) -> None:
+    """A relation that no case violates is not tested."""
+    defaults = {name: option.get("default") for name, option in specs.options.items()}
+    context = {
+        "control_names": ["node3"],
+        "nfs_server_names": ["node3"],
+        "worker_names": ["node1"],
+        "slurm_version": None,
+    }
+    names = inspect.signature(relation).parameters
+    relevant = [{**defaults, **context, **variables} for variables, _ in CASES.values() if names & variables.keys()]
+
+    assert any(list(relation(**{name: values[name] for name in names})) for values in relevant)
+
+
+@pytest.mark.parametrize("relation", relations.RELATIONS + relations.CLUSTER_RELATIONS, ids=lambda rule: rule.__name__)
+def test_a_relation_reads_only_variables_that_exist(relation: Callable[..., object], specs: Specs) -> None:
+    """A relation of a variable that no spec has would never run."""
+    known = {*specs.options, *COMPARED_CONNECTION_VARIABLES, *relations.CONTEXT}
+
+    assert set(inspect.signature(relation).parameters) <= known
+    assert relation.__doc__, "A relation's docstring says why the rule is one"

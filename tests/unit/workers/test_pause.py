@@ -1,0 +1,144 @@
+"""A worker gets no new jobs for a while, and nobody's drain is lost by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible.module_utils.slurmstead.slurm.answers import read_nodes
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+from ansible.module_utils.slurmstead.workers import pause as worker_pause
+from ansible.module_utils.slurmstead.workers.pause import REASON, Before, PauseError, Worker
+
+RUNS = Job("7", "RUNNING", "main", ("n1",), "None")
+WAITS = Job("8", "PENDING", "main", (), "Resources")
+
+
+class Cluster(Slurm):
+    """A slurmctld that has one worker and does as it is told."""
+
+    def __init__(self, state: str = "MIXED", reason: str = "", jobs: tuple[Job, ...] = (RUNS, WAITS)) -> None:
+        self.shown, self.reason, self.jobs, self.started = state, reason, jobs, "2026-11-21T14:50:33"
+
+    def answers(self) -> bool:
+        return True
+
+    def state(self) -> State:
+        return State(self.jobs)
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        said = f" Reason={self.reason} [root@2026-11-21T14:50:33]" if self.reason else ""
+        return read_nodes(f"NodeName=n1 State={self.shown} SlurmdStartTime={self.started}{said}")
+
+    def update(self, nodes: str, state: str, reason: str = "") -> None:
+        assert nodes == "n1"
+        self.shown, self.reason = ("MIXED+DRAIN", reason) if state == "DRAIN" else ("MIXED", self.reason)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for what will not come."""
+    monkeypatch.setattr(worker_pause, "SETTLE", 0.0)
+
+
+def test_a_worker_is_paused_and_given_back() -> None:
+    cluster = Cluster()
+
+    changed, before = Worker("n1", cluster).pause(check_mode=False)
+
+    assert (changed, cluster.shown, cluster.reason) == (True, "MIXED+DRAIN", REASON)
+    assert before.jobs == (RUNS,)
+    assert Worker("n1", cluster).give_back(before, restarted=False)
+    assert cluster.shown == "MIXED"
+
+
+def test_a_dry_run_pauses_nobody() -> None:
+    cluster = Cluster()
+
+    assert Worker("n1", cluster).pause(check_mode=True)[0]
+    assert cluster.shown == "MIXED"
+
+
+@pytest.mark.parametrize("reason", ["fan", "slurmstead: share /share does not answer", "stead reboot"])
+def test_whom_somebody_drained_stays_drained(reason: str) -> None:
+    cluster = Cluster("MIXED+DRAIN", reason)
+
+    changed, before = Worker("n1", cluster).pause(check_mode=False)
+
+    assert not changed
+    assert not Worker("n1", cluster).give_back(before, restarted=False)
+    assert (cluster.shown, cluster.reason) == ("MIXED+DRAIN", reason)
+
+
+def test_a_worker_that_an_ended_run_paused_is_given_back_by_the_next() -> None:
+    cluster = Cluster("IDLE+DRAIN", REASON)
+
+    assert worker_pause.paused(cluster.nodes()) == ["n1"]
+    changed, before = Worker("n1", cluster).pause(check_mode=False)
+
+    assert not changed
+    assert Worker("n1", cluster).give_back(before, restarted=False)
+    assert worker_pause.paused(cluster.nodes()) == []
+
+
+def test_a_slurmd_that_was_restarted_has_to_register() -> None:
+    cluster = Cluster()
+    _, before = Worker("n1", cluster).pause(check_mode=False)
+
+    with pytest.raises(PauseError, match="slurmd was restarted and has not registered"):
+        Worker("n1", cluster).give_back(before, restarted=True)
+    cluster.started = "2026-11-21T15:00:00"
+
+    assert Worker("n1", cluster).give_back(before, restarted=True)
+
+
+def test_a_worker_that_slurmctld_does_not_hear_keeps_paused() -> None:
+    cluster = Cluster()
+    _, before = Worker("n1", cluster).pause(check_mode=False)
+    cluster.shown = "DOWN*+DRAIN"
+
+    with pytest.raises(PauseError, match="does not hear slurmd"):
+        Worker("n1", cluster).give_back(before, restarted=False)
+    assert cluster.shown == "DOWN*+DRAIN"
+
+
+def test_one_that_was_not_heard_before_is_not_waited_for() -> None:
+    cluster = Cluster("DOWN*")
+    _, before = Worker("n1", cluster).pause(check_mode=False)
+    cluster.shown = "DOWN*+DRAIN"
+
+    assert Worker("n1", cluster).give_back(before, restarted=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "words"),
+    [
+        ("n1", Job("7", "NODE_FAIL", "main", ("n1",)), "job 7 was ended as NODE_FAIL"),
+        ("n1", Job("7", "PENDING", "main"), "job 7 was taken off its nodes and put back into the queue"),
+        ("head", RUNS, "job 8 was forgotten"),
+    ],
+)
+def test_a_job_that_was_lost_is_named(name: str, job: Job, words: str) -> None:
+    cluster = Cluster()
+    _, before = Worker(name, cluster).pause(check_mode=False)
+    cluster.jobs = (job,)
+
+    with pytest.raises(PauseError, match=words):
+        Worker(name, cluster).give_back(before, restarted=False)
+
+
+def test_a_job_that_ended_long_ago_is_not_missed() -> None:
+    cluster = Cluster(jobs=())
+
+    assert not Worker("n1", cluster).give_back(Before(jobs=(RUNS,), at=0.0), restarted=False)
+
+
+def test_a_worker_of_which_nothing_is_heard_is_not_taken_for_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    _, before = Worker("n1", cluster).pause(check_mode=False)
+    monkeypatch.setattr(cluster, "nodes", dict)
+
+    with pytest.raises(PauseError, match="slurmctld does not answer"):
+        Worker("n1", cluster).pause(check_mode=False)
+    with pytest.raises(PauseError, match="slurmctld does not answer"):
+        Worker("n1", cluster).give_back(before, restarted=False)
