@@ -398,7 +398,7 @@ class Volume:
             if disks.read_text(UNITS / name) != text.strip():
                 changed = True
                 if self.act(f"write {UNITS / name}"):
-                    UNITS.mkdir(exist_ok=True)
+                    (UNITS / name).parent.mkdir(exist_ok=True)
                     durable.write(UNITS / name, text.encode())
         link = UNITS / "local-fs.target.wants" / self.unit.name
         if not link.is_symlink():
