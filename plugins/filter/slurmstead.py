@@ -47,9 +47,9 @@ def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
 
 
 def signed_on(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], result: str) -> dict[str, str]:
-    """Return the credentials in the results of machine_examination that were registered as `result`, by node."""
-    examined = {name: hostvars[name].get(result, {}).get("examined", {}) for name in names}
-    signed = {name: seen.get("credential", {}).get("text") for name, seen in examined.items()}
+    """Return the credentials in the results of doctor_facts that were registered as `result`, by node."""
+    machines = {name: hostvars[name].get(result, {}).get("facts", {}) for name in names}
+    signed = {name: facts.get("credential", {}).get("text") for name, facts in machines.items()}
     return {name: text for name, text in signed.items() if text}
 
 

@@ -137,14 +137,14 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
-    """Examine all machines of a cluster: a line for each thing that is wrong, and what to do. Changes nothing."""
-    from slurmstead import doctor as examining
+    """Check all machines of a cluster: a line for each thing that is wrong, and what to do. Changes nothing."""
+    from slurmstead import doctor as visit
 
-    report = examining.run(progress_console, inventory.absolute(), plain=plain)
+    report = visit.run(progress_console, inventory.absolute(), plain=plain)
     if as_json:
         print(report.to_json())
     else:
-        examining.print_report(out, report)
+        visit.print_report(out, report)
     if report.error:
         raise report.error
 

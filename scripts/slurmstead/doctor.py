@@ -38,7 +38,7 @@ class Report:
 
     @property
     def error(self) -> SteadError | None:
-        """That the cluster is not healthy, if so; a machine that cannot be examined is a finding like others."""
+        """That the cluster is not healthy, if so; a machine that cannot be checked is a finding like others."""
         return CheckFailed("the cluster is not healthy", "Each line says what to do.") if self.findings else None
 
     def to_json(self) -> str:
@@ -47,10 +47,10 @@ class Report:
 
 
 def parse(result: Result) -> Report | None:
-    """Return the report that examine-cluster.yml left, or None if it did not come to that."""
-    for diagnosed in result.results_of("cluster_diagnosis"):
-        if "findings" in diagnosed:
-            return Report(diagnosed["machines"], tuple(Finding(**finding) for finding in diagnosed["findings"]))
+    """Return the report that run-doctor.yml left, or None if it did not come to that."""
+    for judged in result.results_of("doctor_findings"):
+        if "findings" in judged:
+            return Report(judged["machines"], tuple(Finding(**finding) for finding in judged["findings"]))
     return None
 
 
@@ -81,18 +81,18 @@ def _connections() -> Iterator[dict[str, str]]:
 
 
 def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Report:
-    """Examine a cluster; how far it is is shown on `console`.
+    """Check a cluster; how far it is is shown on `console`.
 
     :raises SteadError: it could not be judged
     """
-    with _connections() as variables, _Progress(console, "examine-cluster.yml") as progress:
+    with _connections() as variables, _Progress(console, "run-doctor.yml") as progress:
         result = playbook.run(
-            PLAYBOOKS / "examine-cluster.yml", inventory, extra_vars=variables, plain=plain, observer=progress
+            PLAYBOOKS / "run-doctor.yml", inventory, extra_vars=variables, plain=plain, observer=progress
         )
     report = parse(result)
     if report is not None:
         return report
-    raise result.error or CheckFailed(f"{inventory} was not examined: it has no machine")
+    raise result.error or CheckFailed(f"{inventory} was not checked: it has no machine")
 
 
 def print_report(console: Console, report: Report) -> None:
@@ -101,4 +101,4 @@ def print_report(console: Console, report: Report) -> None:
         text = Text.assemble((finding.host, "bold"), f"  {finding.seen}", (f": {finding.advice}", "dim"))
         console.print(text, soft_wrap=True)
     found = count(len(report.findings), "finding") if report.findings else "nothing found"
-    console.print(f"{count(report.machines, 'machine')} examined, {found}")
+    console.print(f"{count(report.machines, 'machine')} checked, {found}")

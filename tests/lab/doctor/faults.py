@@ -230,7 +230,7 @@ SILENCE = [
         # Over the connection that is open, or once the timer has opened the door again.
         "systemctl start ssh; systemctl stop doctor-ssh.timer",
         "ssh",
-        "it cannot be examined",
+        "it cannot be checked",
     ),
 ]
 """Faults after which somebody does not answer at all."""

@@ -9,18 +9,18 @@ import yaml
 from slurmstead import doctor
 from slurmstead.errors import ExitCode
 from slurmstead.paths import PLAYBOOKS
-from tests.examined import ADDRESSES, CONTROL, FILES, healthy
+from tests.doctor_facts import ADDRESSES, CONTROL, FILES, healthy
 
 pytestmark = pytest.mark.slow
 
 JUDGE = f"""
 - name: Judge
   run_once: true
-  cluster_diagnosis:
+  doctor_findings:
     control: {CONTROL}
     addresses: {json.dumps(ADDRESSES)}
-    examined: examined
-    read: read
+    facts: facts
+    credentials: read
     files: {json.dumps(FILES)}
     users: [{{name: alice, uid: 2001}}]
 """
@@ -31,10 +31,10 @@ def cluster(project, monkeypatch):
     """Return a function that makes a cluster whose machines were seen and read like this, and returns its inventory."""
 
     def make(machines, **read):
-        project.playbook(JUDGE, name="examine-cluster.yml")
+        project.playbook(JUDGE, name="run-doctor.yml")
         monkeypatch.setattr(doctor, "PLAYBOOKS", project.path)
-        hosts = {name: {"examined": {"examined": seen, "offset": seen["offset"]}} for name, seen in machines.items()}
-        hosts |= {name: {"examined": {"unreachable": True, "msg": "refused"}} for name in ADDRESSES.keys() - hosts}
+        hosts = {name: {"facts": {"facts": seen, "offset": seen["offset"]}} for name, seen in machines.items()}
+        hosts |= {name: {"facts": {"unreachable": True, "msg": "refused"}} for name in ADDRESSES.keys() - hosts}
         for name, seen in hosts.items():
             seen["read"] = read.get(name, {"refused": {}} if name in machines else {"skipped": True})
         every = {name: {"ansible_connection": "local", **seen} for name, seen in hosts.items()}
@@ -45,7 +45,7 @@ def cluster(project, monkeypatch):
 
 def test_a_healthy_cluster_is_one_line(cluster, stead, capsys):
     assert stead("doctor", "-i", cluster(healthy()), "--plain") == ExitCode.OK
-    assert capsys.readouterr().out == "3 machines examined, nothing found\n"
+    assert capsys.readouterr().out == "3 machines checked, nothing found\n"
 
 
 def test_each_finding_is_a_line_with_what_to_do(cluster, stead, capsys):
@@ -59,7 +59,7 @@ def test_each_finding_is_a_line_with_what_to_do(cluster, stead, capsys):
     assert said.out.splitlines() == [
         f"node1  backup.service failed: {advice}",
         "node2  it calls itself ubuntu: run site.yml --tags os",
-        "3 machines examined, 2 findings",
+        "3 machines checked, 2 findings",
     ]
     assert "backup" not in said.err
 
@@ -82,10 +82,10 @@ def test_a_machine_that_goes_away_before_it_reads_is_a_finding(cluster, stead, c
     inventory = cluster(healthy(), node2={"unreachable": True, "msg": "Connection timed out"})
 
     assert stead("doctor", "-i", inventory, "--plain") == ExitCode.CHECK_FAILED
-    assert "node2  it cannot be examined (Connection timed out)" in capsys.readouterr().out
+    assert "node2  it cannot be checked (Connection timed out)" in capsys.readouterr().out
 
 
-def test_the_playbook_examines_what_answers_and_judges_all(project, stead, capsys):
+def test_the_playbook_checks_what_answers_and_judges_all(project, stead, capsys):
     inventory = project.inventory("here", "gone")
     written = yaml.safe_load(inventory.read_text())
     for number, host in enumerate(written["all"]["hosts"].values()):
@@ -99,7 +99,7 @@ def test_the_playbook_examines_what_answers_and_judges_all(project, stead, capsy
     found = {(finding["host"], finding["about"]) for finding in report["findings"]}
     assert {("gone", "ssh"), ("here", "name"), ("here", "address"), ("here", "resolution")} <= found
     assert {about for host, about in found if host == "gone"} == {"ssh"}
-    assert (PLAYBOOKS / "examine-cluster.yml").exists()
+    assert (PLAYBOOKS / "run-doctor.yml").exists()
 
 
 @pytest.mark.parametrize(("there", "code"), [("other", ExitCode.CHECK_FAILED), ("text", ExitCode.OK)])
@@ -138,7 +138,7 @@ def test_connections_are_those_of_the_run_alone(project, stead, monkeypatch):
     told = "{{ ansible_control_path_dir }}"
     project.playbook(
         f"- ansible.builtin.copy: {{content: '{told}', dest: {project.path}/told, mode: '0600'}}",
-        name="examine-cluster.yml",
+        name="run-doctor.yml",
     )
 
     stead("doctor", "-i", project.inventory("here"), "--plain")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ansible.module_utils.slurmstead.doctor.findings import Cluster, Finding, findings
-from tests.examined import ADDRESSES, CONF, CONTROL, FILES, FOUND, NAMES, WORKERS, healthy
+from tests.doctor_facts import ADDRESSES, CONF, CONTROL, FILES, FOUND, NAMES, WORKERS, healthy
 
 
 def judge(machines: dict[str, dict[str, Any]], **more: Any) -> list[Finding]:
@@ -275,7 +275,7 @@ def test_a_machine_that_is_silent_is_a_finding_and_the_others_are_judged() -> No
 
     assert lines(found) == [
         "failed: node1: backup.service failed",
-        "ssh: node2: it cannot be examined (Connection refused)",
+        "ssh: node2: it cannot be checked (Connection refused)",
     ]
 
 

@@ -18,10 +18,10 @@ def execute(command: str, in_data: bytes) -> dict[str, Any]:
     return {"rc": done.returncode, "stdout": done.stdout.decode(), "stderr": done.stderr.decode()}
 
 
-def test_a_machine_is_examined_with_all_that_this_takes_and_nothing_else() -> None:
+def test_the_facts_of_a_machine_are_collected_with_all_that_this_takes_and_nothing_else() -> None:
     wanted = {"names": ["localhost"], "units": ["munge"], "paths": {"/": False}, "ports": [22], "salt": "s"}
 
-    result = remote_call.ask(execute, "doctor.facts.everything", "examine", wanted)
+    result = remote_call.ask(execute, "doctor.facts.everything", "collect", wanted)
 
     seen = result["returned"]
     assert seen["wanted"] == {"units": ["munge"], "paths": {"/": False}, "ports": [22]}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ansible.module_utils.slurmstead.slurm.answers import flags
 
 Facts = Mapping[str, Any]
-"""What machine_examination returned of a machine: `examined`, and in it its `offset`."""
+"""What doctor_facts returned of a machine: its `facts`, and in them its `offset`."""
 
 
 class Finding(NamedTuple):
@@ -39,7 +39,7 @@ class Cluster:
     """Address by name of machine, as the inventory says."""
     machines: Mapping[str, Facts]
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Why a machine was not examined, by name."""
+    """Why a machine was not checked, by name."""
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What a machine said of credentials that it could not read, by the name of their signer."""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Cluster:
 
     @property
     def brain(self) -> Facts:
-        """The machine that runs slurmctld; empty if it was not examined."""
+        """The machine that runs slurmctld; empty if it was not checked."""
         return self.machines.get(self.control, {})
 
     def sleeps(self, name: str) -> bool:

@@ -28,7 +28,7 @@ def credential() -> dict[str, str]:
     return {"error": signed.stderr.strip() if signed.returncode else "", "text": signed.stdout.strip()}
 
 
-def examine(
+def collect(
     names: Sequence[str], units: Sequence[str], paths: Mapping[str, bool], ports: Sequence[int], salt: str
 ) -> dict[str, Any]:
     """Return what is seen, as the modules of this package describe it.
@@ -57,7 +57,7 @@ def examine(
         "key": lambda: machine.key(salt),
         "cgroup": lambda: cgroup(Path("/")),
     }
-    examined = {
+    facts = {
         "time": time.time(),
         "wanted": {"units": units, "paths": paths, "ports": ports},
         "release": f"{release.get('ID')} {release.get('VERSION_ID')}",
@@ -66,4 +66,4 @@ def examine(
     # Most of the time is that of other programs.
     with ThreadPoolExecutor(CPUS) as pool:
         answers = {about: pool.submit(look) for about, look in looks.items()}
-    return examined | {about: answer.result() for about, answer in answers.items()}
+    return facts | {about: answer.result() for about, answer in answers.items()}

@@ -22,10 +22,10 @@ ANY = ("0.0.0.0", "::", "*")
 
 
 def silent_machines(cluster: Cluster) -> Iterator[Finding]:
-    """A machine that cannot be examined, though it should be on."""
+    """A machine that cannot be checked, though it should be on."""
     for name, why in cluster.silent.items():
         if not cluster.sleeps(name):
-            yield Finding(name, "ssh", f"it cannot be examined ({why})", f"is it on, and does `ssh` reach {name}?")
+            yield Finding(name, "ssh", f"it cannot be checked ({why})", f"is it on, and does `ssh` reach {name}?")
 
 
 def names(cluster: Cluster) -> Iterator[Finding]:

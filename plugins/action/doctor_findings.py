@@ -5,13 +5,13 @@ Arguments:
 
 control            name of the machine that runs slurmctld
 addresses          address by name of machine
-examined           name under which the machines' results of machine_examination were registered
-read               name under which those of credential_examination were
+facts              name under which the machines' results of doctor_facts were registered
+credentials        name under which those of doctor_credentials were
 files              the configuration of Slurm as the inventory makes it, text by name
 groups, users      what is declared of accounts, see local_accounts
 
 It fails if anything is wrong; `findings` in its result has each with host, about, seen and advice, `machines` is the
-number of machines that were to be examined.
+number of machines that were to be checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ansible.plugins.action import ActionBase
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 accounts = importlib.import_module("ansible.module_utils.slurmstead.identity.accounts")
-diagnosis = importlib.import_module("ansible.module_utils.slurmstead.doctor.findings")
+doctor = importlib.import_module("ansible.module_utils.slurmstead.doctor.findings")
 
 
 class ActionModule(ActionBase):
@@ -41,7 +41,7 @@ class ActionModule(ActionBase):
         del tmp
         variables, arguments = task_vars or {}, self._task.args
         heard = {name: variables["hostvars"][name] for name in variables["ansible_play_hosts_all"]}
-        found = diagnosis.findings(cluster(arguments, heard))
+        found = doctor.findings(cluster(arguments, heard))
         shown = [{key: getattr(finding, key) for key in ("host", "about", "seen", "advice")} for finding in found]
         return {
             "failed": bool(found),
@@ -53,19 +53,19 @@ class ActionModule(ActionBase):
 
 def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return what is judged; `hosts` has the variables of each machine."""
-    examined = {name: host.get(arguments["examined"]) or {} for name, host in hosts.items()}
+    results = {name: host.get(arguments["facts"]) or {} for name, host in hosts.items()}
     # A machine that did not sign was not asked to read.
-    read = {name: host[arguments["read"]] for name, host in hosts.items() if arguments["read"] in host}
+    read = {name: host[arguments["credentials"]] for name, host in hosts.items() if arguments["credentials"] in host}
     silent = {name: _why(result) for name, result in read.items() if not result.keys() & {"refused", "skipped"}}
-    silent |= {name: _why(result) for name, result in examined.items() if "examined" not in result}
+    silent |= {name: _why(result) for name, result in results.items() if "facts" not in result}
     declared = accounts.wanted(arguments.get("groups") or (), arguments.get("users") or ())
     logins = (host.get(key) for host in hosts.values() for key in ("ansible_user", "bootstrap_user"))
-    return diagnosis.Cluster(
+    return doctor.Cluster(
         control=arguments["control"],
         addresses=arguments["addresses"],
         machines={
-            name: {**result["examined"], "offset": result["offset"]}
-            for name, result in examined.items()
+            name: {**result["facts"], "offset": result["offset"]}
+            for name, result in results.items()
             if name not in silent
         },
         silent=silent,
@@ -78,7 +78,7 @@ def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]
 
 
 def _why(result: Mapping[str, Any]) -> str:
-    """Return why a machine was not examined, in one line."""
+    """Return why a machine was not checked, in one line."""
     said = str(result.get("msg") or result.get("module_stderr") or "no answer").strip()
     return " ".join(said.splitlines()[-1].split()) if said else "no answer"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-ACTION = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "action" / "credential_examination.py"
+ACTION = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "action" / "doctor_credentials.py"
 
 UNMUNGE = """#!/bin/sh
 read -r credential
@@ -32,7 +32,7 @@ def reading(directory: pathlib.Path, credentials: dict[str, str]) -> dict[str, A
         said = done.stdout.decode()
         return {"rc": done.returncode, "stdout": said, "stdout_lines": said.splitlines(), "stderr": done.stderr}
 
-    spec = importlib.util.spec_from_file_location("credential_examination", ACTION)
+    spec = importlib.util.spec_from_file_location("doctor_credentials", ACTION)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -8,7 +8,7 @@ units    units that have to run, without `.service`
 paths    whether a file system of its own has to be mounted there, by directory
 ports    TCP ports that are open on purpose
 
-`examined` in its result has what was seen (see module_utils/slurmstead/doctor/facts), `offset` the least and the most
+`facts` in its result has what was seen (see module_utils/slurmstead/doctor/facts), `offset` the least and the most
 that the machine's clock can be ahead of this computer's, in seconds. What does not answer is given up after seconds.
 """
 
@@ -28,7 +28,7 @@ remote_call = importlib.import_module("ansible.module_utils.slurmstead.reach.rem
 
 
 class ActionModule(ActionBase):
-    """Examines a machine between two looks at the clock here."""
+    """Reads a machine between two looks at the clock here."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return what was seen, and `offset`."""
@@ -36,9 +36,9 @@ class ActionModule(ActionBase):
         # One for all machines of a run, and another one in the next (get_unique_id in ansible/utils/vars.py).
         arguments = {"ports": [], **self._task.args, "salt": str(self._task._uuid)}
         execute, before = self._low_level_execute_command, time.time()
-        result: dict[str, Any] = remote_call.ask(execute, "doctor.facts.everything", "examine", arguments)
+        result: dict[str, Any] = remote_call.ask(execute, "doctor.facts.everything", "collect", arguments)
         if "returned" in result:
-            examined = result.pop("returned")
-            offset = [examined["time"] - time.time(), examined["time"] - before]
-            result |= {"examined": examined, "offset": offset}
+            facts = result.pop("returned")
+            offset = [facts["time"] - time.time(), facts["time"] - before]
+            result |= {"facts": facts, "offset": offset}
         return result

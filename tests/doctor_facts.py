@@ -1,4 +1,4 @@
-"""What is seen on the machines of a healthy cluster, as machine_examination returns it."""
+"""What is seen on the machines of a healthy cluster, as doctor_facts returns it."""
 
 from __future__ import annotations
 
