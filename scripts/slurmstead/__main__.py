@@ -2,6 +2,6 @@
 
 import sys
 
-from slurmstead.cli import main
+from slurmstead.cli.main import main
 
 sys.exit(main())

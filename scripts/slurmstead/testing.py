@@ -14,10 +14,12 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead import host, lab, playbook, processes
 from slurmstead.errors import CheckFailed
+from slurmstead.lab import host
+from slurmstead.lab import machines as lab
 from slurmstead.paths import LAB_INVENTORY, ROOT, lab_directory
-from slurmstead.progress import count, duration
+from slurmstead.runner import playbook, processes
+from slurmstead.wording import count, duration
 
 LAB_NAME = "test"
 """Tests have a lab of their own, so that they leave alone the one that somebody works with."""

@@ -22,9 +22,9 @@ import testinfra
 from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
-from slurmstead import lab as stead_lab
+from slurmstead.lab import machines as stead_lab
 from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, ROOT, SITE, lab_directory
-from slurmstead.playbook import PATIENCE, accelerator
+from slurmstead.runner.playbook import PATIENCE, accelerator
 from tests.lab.run import Began, Run, play
 
 FACTS = (pathlib.Path(__file__).parent / "facts.py").read_text()

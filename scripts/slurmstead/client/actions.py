@@ -19,7 +19,7 @@ from slurmstead.client.files import RESULTS
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job, State
 from slurmstead.errors import CheckFailed, MachineError, SteadError, TaskError, UnreachableError, UsageError
-from slurmstead.progress import count
+from slurmstead.wording import count
 
 PIPE_COLUMNS = 1000
 

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slurmstead.client.records import ENDLESS, State
-from slurmstead.progress import duration
+from slurmstead.wording import duration
 
 STYLES = {"completed": "green", "running": "cyan", "pending": "dim"}
 

@@ -15,7 +15,7 @@ from slurmstead.client.records import Result, State
 from slurmstead.client.remote.manifest import checksum
 from slurmstead.client.submitting import Observer
 from slurmstead.errors import CheckFailed, MachineError, TaskError, UsageError
-from slurmstead.progress import count
+from slurmstead.wording import count
 
 RECORD = ".stead.json"
 """In the directory of a run: which of its files were verified, by path, and whether it is complete."""

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from slurmstead import lab as stead_lab
+from slurmstead.lab import machines as stead_lab
 from tests.lab.faults.canaries import canaries
 from tests.lab.faults.cluster import failures
 from tests.lab.faults.strike import Strike, choose, is_good_or_names, recover, struck

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from slurmstead import faults
+from slurmstead.lab import faults
 from slurmstead.paths import ROOT
 
 WIDTH = 200

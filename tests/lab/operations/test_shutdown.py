@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from slurmstead import lab as stead_lab
 from slurmstead.errors import ExitCode
+from slurmstead.lab import machines as stead_lab
 from slurmstead.paths import PLAYBOOKS
 
 START_MINUTES = "15"

@@ -1,0 +1,6 @@
+"""Where scripts/stead prints: results to standard output, progress and errors to standard error."""
+
+from rich.console import Console
+
+out = Console(highlight=False)
+messages = Console(stderr=True, highlight=False)

@@ -1,0 +1,101 @@
+"""Verbs of the lab, virtual machines on this computer: demo, faults, lab up, lab down, lab status, lab ssh."""
+
+import os
+import pathlib
+from typing import Annotated
+
+import typer
+
+from slurmstead.cli.consoles import messages, out
+from slurmstead.cli.options import Plain
+from slurmstead.errors import CheckFailed
+from slurmstead.paths import LAB_INVENTORY, lab_directory
+
+app = typer.Typer()
+lab_app = typer.Typer(help="Virtual machines on this computer, as inventory/lab describes them.", no_args_is_help=True)
+app.add_typer(lab_app, name="lab")
+
+LabName = Annotated[str | None, typer.Option("--name", help="Which lab, if there are several.", show_default="default")]
+LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the machines.")]
+Release = Annotated[str | None, typer.Option("--release", help="Debian of the machines: bookworm or trixie.")]
+Clean = Annotated[
+    bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")
+]
+
+
+@app.command()
+def demo(name: LabName = None, release: Release = None, clean: Clean = False, plain: Plain = False) -> None:
+    """Go from nothing to a job on a cluster of four virtual machines."""
+    from slurmstead.lab import machines as lab
+    from slurmstead.lab.demo import Demo
+
+    extra_vars = lab.variables(image="clean" if clean else None, release=release)
+    Demo(lab.choose(name), extra_vars, plain).run(out)
+
+
+@app.command()
+def faults(
+    name: LabName = None, as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False
+) -> None:
+    """Show which faults a lab was made to suffer, and how long the cluster took to recover."""
+    from slurmstead.lab import faults as table
+    from slurmstead.lab import machines as lab
+
+    lines = table.load(table.result_file(lab_directory(lab.choose(name))))
+    if as_json:
+        print(table.to_json(lines))
+    else:
+        table.print_table(out, lines)
+    table.check(lines)
+
+
+@lab_app.command("up")
+def lab_up(
+    inventory: LabInventory = LAB_INVENTORY, name: LabName = None, release: Release = None, clean: Clean = False
+) -> None:
+    """Start the machines that do not run; build their image first if there is none."""
+    from slurmstead.lab import machines as lab
+
+    chosen = lab.choose(name, inventory)
+    lab.up(messages, inventory.absolute(), lab.variables(image="clean" if clean else None, release=release))
+    lab.print_status(out, lab.status(lab_directory(chosen)))
+
+
+@lab_app.command("down")
+def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> None:
+    """End the machines and remove their files."""
+    from slurmstead.lab import machines as lab
+
+    lab.choose(name, inventory)
+    lab.down(messages, inventory.absolute())
+
+
+@lab_app.command("status")
+def lab_status(name: LabName = None) -> None:
+    """Say of each machine whether it runs and answers; 1 if one does not."""
+    from slurmstead.lab import machines as lab
+
+    chosen = lab.choose(name)
+    nodes = lab.status(lab_directory(chosen))
+    if not nodes:
+        raise CheckFailed(f"the lab {chosen} does not exist", "Make it: scripts/stead lab up")
+    lab.print_status(out, nodes)
+    silent = [node.name for node in nodes if node.release is None]
+    if silent:
+        raise CheckFailed(f"no answer from {', '.join(silent)}", "Start what does not run: scripts/stead lab up")
+
+
+@lab_app.command("ssh")
+def lab_ssh(
+    node: Annotated[str, typer.Argument(help="Name of the machine.", metavar="NODE")],
+    command: Annotated[list[str] | None, typer.Argument(help="What to run there.", metavar="COMMAND")] = None,
+    name: LabName = None,
+    user: Annotated[
+        str | None, typer.Option("--user", "-l", help="Log in as somebody else.", show_default="debian")
+    ] = None,
+) -> None:
+    """Log in to a machine, or run a command on it; the exit code is then ssh's."""
+    from slurmstead.lab import machines as lab
+
+    arguments = lab.ssh_command(lab_directory(lab.choose(name)), node, command or [], user)
+    os.execvp(arguments[0], arguments)

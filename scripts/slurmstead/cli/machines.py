@@ -1,0 +1,160 @@
+"""Verbs that work on machines: reboot, add-node, remove-node, replace-node, shutdown, start."""
+
+from typing import Annotated
+
+import typer
+
+from slurmstead.cli.consoles import messages, out
+from slurmstead.cli.options import CancelJobs, Check, Deadline, Inventory, Plain, WhenIdle, fate
+from slurmstead.errors import UnreachableError, UsageError
+from slurmstead.paths import CLUSTER_INVENTORY
+
+app = typer.Typer()
+
+Node = Annotated[str, typer.Argument(help="A worker of the inventory.", metavar="NAME", show_default=False)]
+HostKey = Annotated[
+    str | None, typer.Option(help="Fingerprint of its ssh host key, read on its console.", metavar="SHA256:...")
+]
+
+
+@app.command()
+def reboot(
+    nodes: Annotated[list[str] | None, typer.Argument(help="Workers of the inventory.", metavar="NODE")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All workers, one after the other.")] = False,
+    at_once: Annotated[int, typer.Option(help="How many at the same time.", min=1)] = 1,
+    deadline: Annotated[int, typer.Option(help="Minutes that the jobs of a node may take to end.", min=0)] = 60,
+    inventory: Inventory = CLUSTER_INVENTORY,
+    check: Check = False,
+    plain: Plain = False,
+) -> None:
+    """Reboot workers through Slurm: each when its jobs have ended, and the next when it is back."""
+    from slurmstead.cluster import operations
+
+    if bool(nodes) == everything:
+        raise UsageError("reboot needs names of workers, or --all", "See: scripts/stead reboot --help")
+    found = operations.groups(inventory)
+    chosen = nodes or operations.workers_alone(found)
+    if not chosen:
+        # Without a limit a playbook works on all machines.
+        raise UsageError(f"no worker in {inventory} can be rebooted", "Reboot control and the server yourself.")
+    operations.check_names(chosen, found, inventory)
+    variables = {"reboot_at_once": str(at_once), "reboot_deadline": str(deadline)}
+    operations.run(
+        *(out, messages, "reboot-workers.yml", inventory),
+        limit=",".join(chosen),
+        extra_vars=variables,
+        check=check,
+        plain=plain,
+    )
+
+
+@app.command("add-node")
+def add_node(
+    name: Node,
+    host_key: HostKey = None,
+    inventory: Inventory = CLUSTER_INVENTORY,
+    check: Check = False,
+    plain: Plain = False,
+) -> None:
+    """Make a machine that is new in the inventory a worker; no other worker is touched."""
+    from slurmstead.cluster import operations
+
+    found = operations.groups(inventory)
+    operations.check_names([name], found, inventory)
+    operations.run(
+        *(out, messages, "add-node.yml", inventory),
+        limit=operations.around(name, found),
+        extra_vars={"added_host_key": host_key},
+        check=check,
+        plain=plain,
+    )
+    if not check:
+        out.print("The other workers have its name in their /etc/hosts after the next: scripts/stead up")
+
+
+@app.command("remove-node")
+def remove_node(
+    name: Node,
+    when_idle: WhenIdle = False,
+    cancel_jobs: CancelJobs = False,
+    deadline: Deadline = 60,
+    inventory: Inventory = CLUSTER_INVENTORY,
+    check: Check = False,
+    plain: Plain = False,
+) -> None:
+    """Take a worker out of the cluster, and key and share from it; no other worker is touched."""
+    from slurmstead.cluster import operations
+
+    found = operations.groups(inventory)
+    operations.check_names([name], found, inventory)
+    jobs = {"removed_jobs": fate(when_idle, cancel_jobs), "removed_deadline": str(deadline)}
+    try:
+        operations.run(
+            *(out, messages, "remove-node.yml", inventory),
+            limit=operations.around(name, found),
+            extra_vars={"removed_node": name, **jobs},
+            check=check,
+            plain=plain,
+        )
+    except UnreachableError as error:
+        hint = f"Repeat it when {name} is on. If that will never be, `stead rotate-key` makes its key worthless."
+        raise UnreachableError(str(error), hint) from error
+    if not check:
+        out.print(f"Now take {name} out of {inventory}: the next `scripts/stead up` would bring it back.")
+
+
+@app.command("replace-node")
+def replace_node(
+    name: Node,
+    host_key: HostKey = None,
+    when_idle: WhenIdle = False,
+    cancel_jobs: CancelJobs = False,
+    deadline: Deadline = 60,
+    inventory: Inventory = CLUSTER_INVENTORY,
+    check: Check = False,
+    plain: Plain = False,
+) -> None:
+    """Make another machine the worker of this name; the old one may be dead. No other worker is touched."""
+    from slurmstead.cluster import operations
+
+    jobs = {"replaced_jobs": fate(when_idle, cancel_jobs), "replaced_deadline": str(deadline)}
+    found = operations.groups(inventory)
+    operations.check_names([name], found, inventory)
+    operations.run(
+        *(out, messages, "replace-node.yml", inventory),
+        limit=operations.around(name, found),
+        extra_vars={"replaced_node": name, "replaced_host_key": host_key, **jobs},
+        check=check,
+        plain=plain,
+    )
+
+
+@app.command()
+def shutdown(
+    when_idle: WhenIdle = False,
+    cancel_jobs: CancelJobs = False,
+    deadline: Deadline = 60,
+    inventory: Inventory = CLUSTER_INVENTORY,
+    check: Check = False,
+    plain: Plain = False,
+) -> None:
+    """Switch all machines off, workers first, control last. What waits in the queue stays there."""
+    from slurmstead.cluster import operations
+
+    jobs = {"shutdown_jobs": fate(when_idle, cancel_jobs), "shutdown_deadline": str(deadline)}
+    operations.run(*(out, messages, "shut-down-cluster.yml", inventory), extra_vars=jobs, check=check, plain=plain)
+    if not check:
+        out.print("When the machines are switched on again: scripts/stead start")
+
+
+@app.command()
+def start(
+    deadline: Annotated[int, typer.Option(help="Minutes to wait for each of the machines.", min=0)] = 10,
+    inventory: Inventory = CLUSTER_INVENTORY,
+    plain: Plain = False,
+) -> None:
+    """Wait for machines that were switched on, and let jobs start again after a shutdown."""
+    from slurmstead.cluster import operations
+
+    variables = {"start_deadline": str(deadline)}
+    operations.run(*(out, messages, "start-cluster.yml", inventory), extra_vars=variables, plain=plain)

@@ -1,0 +1,64 @@
+"""The command line of scripts/stead: its verbs, and the exit code of each error."""
+
+import errno
+import os
+import signal
+import sys
+from types import FrameType
+
+import typer
+from rich.text import Text
+
+from slurmstead.cli import cluster, lab, machines, test
+from slurmstead.cli.consoles import messages, out
+from slurmstead.client import verbs as jobs
+from slurmstead.errors import ExitCode, Interrupted, MachineError, SteadError
+
+EPILOG = (
+    "Exit codes: 0 good, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
+    "4 a task failed, 130 interrupted."
+)
+
+app = typer.Typer(
+    help="Turns machines into a Slurm cluster, rehearses it on virtual machines, and gives it work.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for theme in (lab, cluster, machines, test):
+    app.add_typer(theme.app)
+jobs.register(app, out, messages)
+
+NO_TEMPORARY = "No usable temporary directory"
+"""What Python's tempfile says where it can write to none."""
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> None:
+    raise Interrupted(number)
+
+
+def _say(error: SteadError) -> int:
+    messages.print(Text(f"stead: {error}", style="bold red"), soft_wrap=True)
+    if error.hint:
+        messages.print(Text(f"       {error.hint}"), soft_wrap=True)
+    return error.code
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    # The launcher's way of finding this package is nothing for child processes.
+    os.environ.pop("PYTHONPATH", None)
+    try:
+        app(sys.argv[1:] if arguments is None else arguments, prog_name="stead")
+    except SteadError as error:
+        return _say(error)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) or NO_TEMPORARY in str(error):
+            return _say(MachineError(f"this computer has no room: {error}", "Make some, then call again."))
+        raise
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.USAGE
+    return ExitCode.OK

@@ -1,0 +1,104 @@
+"""Operations on the machines of a cluster: each is a playbook and what it is told."""
+
+import pathlib
+from collections.abc import Callable, Iterable, Mapping
+
+from rich.console import Console
+from rich.text import Text
+
+from slurmstead.errors import UsageError
+from slurmstead.paths import PLAYBOOKS
+from slurmstead.runner import playbook
+from slurmstead.runner.events import Event, HostEnded
+from slurmstead.runner.outcome import Result
+from slurmstead.runner.progress import Progress
+from slurmstead.wording import duration
+
+Groups = Mapping[str, list[str]]
+"""The hosts of the groups control, nfs_server and workers."""
+
+
+class _Progress(Progress):
+    """Progress with what the modules say of each node, as soon as they say it."""
+
+    def event(self, event: Event) -> None:
+        super().event(event)
+        if isinstance(event, HostEnded):
+            for line in str(event.result.get("said") or "").splitlines():
+                self._console.print(Text(f"    {line}"), soft_wrap=True)
+
+
+def groups(inventory: pathlib.Path) -> Groups:
+    """Return the hosts of the cluster's groups.
+
+    :raises InventoryError: the inventory does not exist, or cannot be read
+    """
+    listed = playbook.listed(inventory)
+    return {name: _members(listed, name) for name in ("control", "nfs_server", "workers")}
+
+
+def _members(listed: Mapping[str, Mapping[str, list[str]]], group: str) -> list[str]:
+    """Return the hosts of a group and of the groups in it, each once."""
+    inner = (host for child in listed.get(group, {}).get("children", []) for host in _members(listed, child))
+    return list(dict.fromkeys([*listed.get(group, {}).get("hosts", []), *inner]))
+
+
+def workers_alone(found: Groups) -> list[str]:
+    """Return the workers that are nothing else: those that can be rebooted, added and removed."""
+    return [name for name in found["workers"] if name not in (*found["control"], *found["nfs_server"])]
+
+
+def check_names(names: Iterable[str], found: Groups, inventory: pathlib.Path) -> None:
+    """See that names are those of workers.
+
+    :raises UsageError: one is not
+    """
+    known = workers_alone(found)
+    strangers = [name for name in names if name not in known]
+    if strangers:
+        kinds = {"control": "is the controller", "nfs_server": "has the share"}
+        roles = [words for group, words in kinds.items() if strangers[0] in found[group]]
+        why = roles[0] if roles else f"is no worker in {inventory}"
+        raise UsageError(f"{strangers[0]} {why}", f"The workers are {', '.join(known) or 'none'}.")
+
+
+def around(name: str, found: Groups) -> str:
+    """Return the limit of a run that concerns one node: itself, and those who have to know it."""
+    return ",".join(dict.fromkeys([*found["control"], *found["nfs_server"], name]))
+
+
+def run(
+    out: Console,
+    messages: Console,
+    name: str,
+    inventory: pathlib.Path,
+    *,
+    limit: str | None = None,
+    extra_vars: Mapping[str, str | None] | None = None,
+    check: bool = False,
+    plain: bool = False,
+    report: Callable[[Result], None] | None = None,
+) -> Result:
+    """Run a playbook of an operation and say how long it took; values of `extra_vars` that are None are left out.
+
+    :param report: prints what else is to be known of a run, also of one that failed
+    :raises SteadError: it did not end well
+    """
+    given = {key: value for key, value in (extra_vars or {}).items() if value is not None}
+    with _Progress(messages, name) as progress:
+        result = playbook.run(
+            PLAYBOOKS / name,
+            inventory.absolute(),
+            limit=limit,
+            extra_vars=given,
+            check=check,
+            plain=plain,
+            observer=progress,
+        )
+    if report:
+        report(result)
+    if result.error:
+        raise result.error
+    changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
+    out.print(f"{name}: done in {duration(result.seconds)}, changed: {', '.join(changed) or 'nothing'}")
+    return result

@@ -1,0 +1,143 @@
+"""From nothing to a job on a cluster of virtual machines, in steps each of which does only what is still to be done."""
+
+import dataclasses
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+
+from rich.console import Console
+
+from slurmstead.cluster import smoke
+from slurmstead.errors import CheckFailed
+from slurmstead.lab import host
+from slurmstead.lab import machines as lab
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
+from slurmstead.runner import events, playbook, processes
+from slurmstead.runner.progress import Progress
+from slurmstead.wording import count, duration
+
+USER, HEAD = "alice", "node3"
+"""The ordinary user of inventory/lab, and the machine that users log in to."""
+
+JOBS = ("sinfo", "srun --nodes=3 hostname")
+JOB_SECONDS = 120
+
+
+@dataclasses.dataclass
+class Peak:
+    """The most memory that this command and the lab held at once, in bytes."""
+
+    bytes: int = 0
+
+    def sample(self, lab_name: str) -> None:
+        """Look at the memory now."""
+        mine = [process.pid for process in processes.descendants(os.getpid())]
+        machines = [pid for pid in lab.pids(lab_directory(lab_name)).values() if pid]
+        self.bytes = max(self.bytes, processes.memory_bytes({os.getpid(), *mine, *machines}))
+
+
+class _Watched(Progress):
+    """Progress that also measures memory, every few seconds."""
+
+    def __init__(self, console: Console, title: str, peak: Peak, lab_name: str) -> None:
+        super().__init__(console, title)
+        self._peak, self._lab_name = peak, lab_name
+        self._measured = 0.0
+
+    def tick(self) -> None:
+        if time.monotonic() - self._measured > 2:
+            self._measured = time.monotonic()
+            self._peak.sample(self._lab_name)
+        super().tick()
+
+
+@dataclasses.dataclass(frozen=True)
+class Demo:
+    """What a demonstration is asked to be."""
+
+    name: str
+    extra_vars: Mapping[str, str]
+    plain: bool
+
+    def run(self, console: Console) -> None:
+        """Go through the steps.
+
+        :raises SteadError: a step did not succeed
+        """
+        started = time.monotonic()
+        steps: list[tuple[str, Callable[[Console, Peak], str]]] = [
+            ("Packages of this computer", self._packages),
+            ("Virtual machines (create-lab.yml)", self._machines),
+            ("The cluster (site.yml)", self._cluster),
+            ("The smoke test (smoke-test.yml)", self._smoke),
+            (f"Jobs, as {USER} on {HEAD}", self._jobs),
+        ]
+        highest = 0
+        for number, (title, step) in enumerate(steps, start=1):
+            console.print(f"[bold]{number}/{len(steps)} {title}[/bold]", highlight=False)
+            began, peak = time.monotonic(), Peak()
+            peak.sample(self.name)
+            outcome = step(console, peak)
+            peak.sample(self.name)
+            highest = max(highest, peak.bytes)
+            memory = f"peak memory {peak.bytes / 2**30:.2f} GiB"
+            took = duration(time.monotonic() - began)
+            console.print(f"  [green]done[/green] in {took}: {outcome}; {memory}", highlight=False, soft_wrap=True)
+        total = f"{duration(time.monotonic() - started)}, peak memory {highest / 2**30:.2f} GiB"
+        console.print(f"\n[bold]The cluster works.[/bold] {total}", highlight=False)
+        console.print(self._farewell(), highlight=False, markup=False, soft_wrap=True)
+
+    def _packages(self, console: Console, _peak: Peak) -> str:
+        installed = host.ensure_packages(console, arm64=lab.needs_arm64(LAB_INVENTORY))
+        return f"installed {', '.join(installed)}" if installed else "nothing was missing"
+
+    def _machines(self, console: Console, peak: Peak) -> str:
+        return self._play(console, peak, "create-lab.yml", plain=True)
+
+    def _cluster(self, console: Console, peak: Peak) -> str:
+        return self._play(console, peak, "site.yml", plain=self.plain)
+
+    def _play(self, console: Console, peak: Peak, name: str, *, plain: bool) -> str:
+        path = SITE if name == SITE.name else PLAYBOOKS / name
+        with _Watched(console, name, peak, self.name) as progress:
+            result = playbook.run(path, LAB_INVENTORY, extra_vars=self.extra_vars, plain=plain, observer=progress)
+        if result.error:
+            raise result.error
+        tasks = max((summary.ran for summary in result.hosts.values()), default=0)
+        changes = sum(end.status is events.Status.CHANGED for end in result.ended)
+        return f"at most {count(tasks, 'task')} on a host, {count(changes, 'change')} in all"
+
+    def _smoke(self, console: Console, _peak: Peak) -> str:
+        report = smoke.run(console, LAB_INVENTORY, plain=self.plain)
+        smoke.print_report(console, report)
+        if not report.ok:
+            raise CheckFailed("the cluster does not do what a user expects of it", "Each failed check says what to do.")
+        return count(len(report.checks), "good check")
+
+    def _jobs(self, console: Console, _peak: Peak) -> str:
+        for job in JOBS:
+            command = lab.ssh_command(lab_directory(self.name), HEAD, [job], user=USER)
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=JOB_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise CheckFailed(
+                    f"expected `{job}` to end within {JOB_SECONDS} s", "See `squeue` and `sinfo -R`."
+                ) from None
+            console.print(f"    {USER}@{HEAD}:~$ {job}", highlight=False)
+            for line in (done.stdout + done.stderr).splitlines():
+                console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
+            if done.returncode:
+                raise CheckFailed(f"expected `{job}` to succeed, seen exit code {done.returncode}", "See `sinfo -R`.")
+        return f"{count(len(JOBS), 'command')} answered"
+
+    def _farewell(self) -> str:
+        name, of_lab = ("", "") if self.name == "default" else (f" --name {self.name}", f"STEAD_LAB={self.name} ")
+        return f"""
+What next:
+  log in            scripts/stead lab ssh{name} --user {USER} {HEAD}
+  submit a job      sbatch --nodes=3 --wrap 'srun hostname'    (there; its output is in slurm-JOBID.out)
+  be its admin      scripts/stead lab ssh{name} {HEAD}
+  change something  edit inventory/lab, then {of_lab}scripts/stead up -i inventory/lab
+  stop              scripts/stead lab down{name}
+"""

@@ -1,0 +1,157 @@
+"""The lab: the machines of inventory/lab as virtual machines on this computer."""
+
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import subprocess
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from slurmstead.errors import MachineError, UsageError
+from slurmstead.lab import host
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS
+from slurmstead.runner import playbook, processes
+from slurmstead.runner.outcome import Result
+from slurmstead.runner.progress import Progress
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+"""Names of labs; they become part of socket paths, which may have 107 bytes (unix(7))."""
+
+PROBE_SECONDS = 20
+"""How long a machine may take to answer; a busy emulated one needs several seconds for a login."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A machine: without a `pid` it does not run, without a `release` it does not answer; `memory` in bytes."""
+
+    name: str
+    pid: int | None
+    memory: int | None
+    release: str | None
+
+
+def choose(name: str | None, inventory: pathlib.Path = LAB_INVENTORY) -> str:
+    """Make a lab the one that all further commands of this process mean, and return its name.
+
+    Unless it is given, a lab has the name of its inventory, and that of inventory/lab is `default`.
+
+    :raises UsageError: no lab can have that name
+    """
+    own = "default" if inventory.resolve() == LAB_INVENTORY else inventory.resolve().name
+    chosen = name or os.environ.get("STEAD_LAB") or own
+    if not NAME.fullmatch(chosen):
+        raise UsageError(
+            f"{chosen!r} cannot be the name of a lab", "Use lower-case letters, digits and hyphens, at most 31."
+        )
+    os.environ["STEAD_LAB"] = chosen
+    return chosen
+
+
+def variables(*, image: str | None, release: str | None) -> dict[str, str]:
+    """Return the variables of the playbooks that a caller has set."""
+    given = {"lab_image": image, "lab_release": release}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def needs_arm64(inventory: pathlib.Path) -> bool:
+    """Whether a machine of an inventory is not of this computer's architecture.
+
+    :raises InventoryError: the inventory does not exist, or cannot be read
+    """
+    hosts = playbook.listed(inventory)["_meta"]["hostvars"].values()
+    return any(host.get("lab_board") or host.get("lab_architecture") == "arm64" for host in hosts)
+
+
+def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
+    """Start the machines that do not run; installs what this computer lacks for it."""
+    host.ensure_packages(console, arm64=needs_arm64(inventory))
+    return _play(console, "create-lab.yml", inventory, extra_vars)
+
+
+def down(console: Console, inventory: pathlib.Path = LAB_INVENTORY) -> Result:
+    """End the machines and remove their files."""
+    return _play(console, "destroy-lab.yml", inventory, {})
+
+
+def _play(console: Console, name: str, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
+    with Progress(console, name) as progress:
+        result = playbook.run(PLAYBOOKS / name, inventory, extra_vars=extra_vars, plain=True, observer=progress)
+    if result.error:
+        raise result.error
+    return result
+
+
+def pids(directory: pathlib.Path) -> dict[str, int | None]:
+    """Return the name and, if it runs, the process id of each machine that a lab has."""
+    found: dict[str, int | None] = {}
+    for home in sorted(path.parent for path in directory.glob("*/ssh_config")):
+        try:
+            pid = int((home / "pid").read_text())
+            # After a crash of this computer the number can be somebody else's.
+            runs = home.name in pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        except (OSError, ValueError):
+            runs = False
+        found[home.name] = pid if runs else None
+    return found
+
+
+def ssh_command(directory: pathlib.Path, node: str, command: list[str], user: str | None = None) -> list[str]:
+    """Return the command line that logs in to a machine and, if given, runs a command there.
+
+    :raises UsageError: the lab has no such machine
+    """
+    config = directory / "ssh_config"
+    nodes = pids(directory)
+    if not nodes or not config.exists():
+        raise UsageError(f"the lab {directory.name} does not exist", "Make it: scripts/stead lab up")
+    if node not in nodes:
+        raise UsageError(f"the lab {directory.name} has no machine {node}", f"It has {', '.join(nodes)}.")
+    if nodes[node] is None:
+        raise MachineError(f"{node} does not run", "Start it: scripts/stead lab up")
+    login = ["-l", user] if user else []
+    return ["ssh", "-F", str(config), *login, node, *(["--", *command] if command else [])]
+
+
+def status(directory: pathlib.Path) -> list[Node]:
+    """Return the state of each machine of a lab; an empty list if there is none."""
+
+    def look(name: str, pid: int | None) -> Node:
+        if pid is None:
+            return Node(name, None, None, None)
+        return Node(name, pid, processes.memory_bytes([pid]), _release(directory, name))
+
+    found = pids(directory)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        return list(pool.map(look, found, found.values()))
+
+
+def _release(directory: pathlib.Path, node: str) -> str | None:
+    command = ssh_command(directory, node, [". /etc/os-release && echo $VERSION_CODENAME"])
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PROBE_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def print_status(console: Console, nodes: list[Node]) -> None:
+    """Print the state of the machines as a table."""
+    table = Table("node", "runs", "pid", "memory", "ssh", "release", box=None, pad_edge=False, header_style="bold")
+    for node in nodes:
+        memory = "" if node.memory is None else f"{node.memory / 2**30:.2f} GiB"
+        table.add_row(
+            node.name,
+            "yes" if node.pid else "no",
+            str(node.pid or ""),
+            memory,
+            "answers" if node.release else "no answer" if node.pid else "",
+            node.release or "",
+        )
+    console.print(table)

@@ -1,0 +1,102 @@
+"""How a run went: from the events of a playbook to an exit code."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from slurmstead.errors import InventoryError, SteadError, TaskError, UnreachableError, UsageError
+from slurmstead.runner import events
+
+GOES_ON = ("site.yml", "rotate-key.yml")
+"""Playbooks that complete all other hosts where one is off."""
+
+
+@dataclasses.dataclass
+class HostSummary:
+    """What a run did on a host; `changed` are the names of the tasks that changed something, in their order."""
+
+    ran: int = 0
+    changed: list[str] = dataclasses.field(default_factory=list)
+    failed: int = 0
+    unreachable: bool = False
+
+
+@dataclasses.dataclass
+class Result:
+    """How a run went; `words` is what Ansible said outside of tasks, `seconds` its duration."""
+
+    playbook: str
+    hosts: dict[str, HostSummary] = dataclasses.field(default_factory=dict)
+    ended: list[events.HostEnded] = dataclasses.field(default_factory=list)
+    began: bool = False
+    returned: int = 0
+    words: list[str] = dataclasses.field(default_factory=list)
+    seconds: float = 0.0
+
+    def add(self, event: events.Event) -> None:
+        """Take note of an event."""
+        match event:
+            case events.HostEnded(host=host, status=status):
+                self.ended.append(event)
+                if status is events.Status.CHANGED:
+                    self.hosts.setdefault(host, HostSummary()).changed.append(event.task.name)
+            case events.Ended(ok=ok, failed=failed, unreachable=unreachable):
+                self.began = True
+                handed_over = [end for end in self._losses() if end.delegate]
+                delegates = {end.machine for end in handed_over}
+                blamed = [end.host for end in handed_over]
+                for host in {*ok, *failed, *unreachable, *delegates}:
+                    summary = self.hosts.setdefault(host, HostSummary())
+                    summary.failed = failed.get(host, 0)
+                    summary.unreachable = host in delegates or unreachable.get(host, 0) > blamed.count(host)
+                    summary.ran = ok.get(host, 0) + summary.failed
+            case events.Said(text=text) if text.strip():
+                self.words.append(text.strip())
+
+    def results_of(self, action: str) -> list[Mapping[str, Any]]:
+        """Return what the module `action` returned, wherever it ran."""
+        return [end.result for end in self.ended if end.task.action.rpartition(".")[2] == action and end.result]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What Ansible warned of, each once."""
+        return list(dict.fromkeys(line for line in self.words if line.startswith("[WARNING]")))
+
+    @property
+    def error(self) -> SteadError | None:
+        """Why the run was not good; a failed task outweighs a host that did not answer."""
+        failed = [host for host, summary in self.hosts.items() if summary.failed]
+        unreachable = [host for host, summary in self.hosts.items() if summary.unreachable]
+        if not self.began and self.returned:
+            return UsageError(f"{self.playbook} could not begin:\n" + "\n".join(self.words))
+        untouched = not any(summary.changed for summary in self.hosts.values())
+        if untouched and any(end.task.is_validation and end.host in failed for end in self._failures()):
+            return InventoryError(f"the inventory was refused before {self.playbook} changed anything")
+        if failed:
+            return TaskError(f"{self.playbook} failed on {_names(failed)}")
+        if unreachable:
+            hint = "Is the machine on, and does `ssh` reach it? The same command carries on when it is back."
+            others = "; the other hosts were completed" if self.playbook in GOES_ON and self._went_on() else ""
+            return UnreachableError(f"{_names(unreachable)} could not be reached{others}", hint)
+        if self.returned:
+            return TaskError(
+                f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
+            )
+        return None
+
+    def _losses(self) -> list[events.HostEnded]:
+        return [end for end in self.ended if end.status is events.Status.UNREACHABLE]
+
+    def _went_on(self) -> bool:
+        """Say whether all others had more to do after a loss: one among the first checks ends the run for them too."""
+        losses = self._losses()
+        if any(end.delegate for end in losses):
+            return False
+        return not losses or any(end.task != losses[-1].task for end in self.ended[self.ended.index(losses[-1]) :])
+
+    def _failures(self) -> Iterator[events.HostEnded]:
+        return (end for end in self.ended if end.status is events.Status.FAILED)
+
+
+def _names(hosts: list[str]) -> str:
+    return ", ".join(sorted(hosts))

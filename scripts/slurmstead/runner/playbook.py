@@ -1,0 +1,176 @@
+"""Running a playbook. This module alone knows ansible-runner."""
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import ansible_runner
+
+from slurmstead.errors import InventoryError
+from slurmstead.paths import ROOT
+from slurmstead.runner import events
+from slurmstead.runner.interruption import Cancellation, signals_to
+from slurmstead.runner.outcome import Result
+
+TICK_SECONDS = 0.25
+"""How often an observer gets a moment, and how long a signal waits at most."""
+
+PASSED_ON = {
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "SSH_AUTH_SOCK", "SSL_CERT_FILE"),
+    *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+}
+PASSED_ON_PREFIXES = ("ANSIBLE_", "STEAD_", "XDG_")
+
+PATIENCE = {"mitogen_ssh_keepalive_interval": 15, "mitogen_ssh_keepalive_count": 4}
+"""Variables: mitogen gives up a machine that lost its power as soon as ssh with ansible.cfg does, after a minute.
+
+By itself it waits for five (ansible_mitogen/connection.py).
+"""
+
+LAST_STRATEGY_PLUGINS = (2, 22)
+"""ansible-core 2.23 will load no strategy plugin but its own (the deprecation in ansible/plugins/loader.py)."""
+
+
+class Observer(Protocol):
+    """Who watches a run."""
+
+    def event(self, event: events.Event) -> None:
+        """Take note of an event."""
+
+    def tick(self) -> None:
+        """Use a moment in which nothing happened; called several times a second."""
+
+
+@contextlib.contextmanager
+def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Replace this process's environment for a while: ansible-runner hands on, and writes down, all that it finds."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def accelerator() -> dict[str, str]:
+    """Return the settings that make Ansible use mitogen; none if it is missing or ansible-core does not support it."""
+    core = tuple(int(part) for part in importlib.metadata.version("ansible-core").split(".")[:2])
+    if core > LAST_STRATEGY_PLUGINS or importlib.util.find_spec("ansible_mitogen") is None:
+        return {}
+    return {"ANSIBLE_STRATEGY": "accelerated", "ANSIBLE_DEPRECATION_WARNINGS": "False"}
+
+
+def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:
+    """Return the environment of a run: what Ansible and ssh need of `outside`, and nothing that could be a secret."""
+    kept = {name: value for name, value in outside.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)}
+    return {
+        **({} if plain else accelerator()),
+        # ansible-runner would switch this off where nobody set it.
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        **kept,
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        # Ansible refuses to start in a locale that is not UTF-8.
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+def listed(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Return the groups of an inventory by name, and in `_meta` the variables of hosts, templates not filled in.
+
+    :raises InventoryError: it does not exist, or cannot be read
+    """
+    _see_that_it_exists(inventory)
+    done = subprocess.run(
+        ["ansible-inventory", "-i", str(inventory), "--list"],
+        env=environment(os.environ, plain=True),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise InventoryError(f"the inventory {inventory} cannot be read:\n{done.stderr.strip()}", "Correct it.")
+    groups: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return groups
+
+
+def _see_that_it_exists(inventory: pathlib.Path) -> None:
+    if not inventory.exists():
+        raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
+
+
+def run(
+    playbook: pathlib.Path,
+    inventory: pathlib.Path,
+    *,
+    limit: str | None = None,
+    tags: str | None = None,
+    extra_vars: Mapping[str, str] | None = None,
+    check: bool = False,
+    diff: bool = False,
+    plain: bool = False,
+    observer: Observer | None = None,
+) -> Result:
+    """Run a playbook and return how it went.
+
+    :param limit: pattern of the hosts to work on (`--limit`)
+    :param tags: names of the tags to run, joined with commas
+    :param plain: leave the accelerator out
+    :raises InventoryError: the inventory does not exist
+    :raises Interrupted: a signal ended the run; no process of it is left
+    """
+    _see_that_it_exists(inventory)
+    result = Result(playbook.name)
+    cancellation = Cancellation()
+
+    def take(raw: dict[str, Any]) -> bool:
+        event = events.parse(raw)
+        if event is not None:
+            result.add(event)
+            if observer is not None:
+                observer.event(event)
+        return False  # nothing is kept on disk
+
+    def cancelled() -> bool:
+        if observer is not None:
+            observer.tick()
+        return cancellation.due()
+
+    switches = [switch for switch, wanted in (("--check", check), ("--diff", diff)) if wanted]
+    started = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="stead-") as private,
+        _environment(environment(os.environ, plain=plain)),
+        signals_to(cancellation),
+    ):
+        # ansible-runner 2.4.3 forgets settings that are given as an argument when it writes no files.
+        (pathlib.Path(private) / "env").mkdir()
+        (pathlib.Path(private) / "env" / "settings").write_text(json.dumps({"pexpect_timeout": TICK_SECONDS}))
+        runner = ansible_runner.run(
+            private_data_dir=private,
+            project_dir=str(ROOT),
+            playbook=str(playbook),
+            inventory=str(inventory),
+            limit=limit,
+            tags=tags,
+            extravars={**({} if plain else PATIENCE), **(extra_vars or {})},
+            cmdline=" ".join(switches) or None,
+            quiet=True,
+            suppress_env_files=True,
+            event_handler=take,
+            cancel_callback=cancelled,
+        )
+        cancellation.finish()
+    result.returned = runner.rc or 0
+    result.seconds = time.monotonic() - started
+    return result

@@ -1,0 +1,13 @@
+"""Numbers as people read them."""
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as people write it: 4.2 s, 3:07 min."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 host, 4 hosts."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

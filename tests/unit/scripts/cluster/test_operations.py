@@ -1,0 +1,114 @@
+"""The verbs that work on machines refuse what is no worker before a playbook begins."""
+
+import pytest
+
+from slurmstead.cluster import operations, upgrade
+from slurmstead.errors import ExitCode, InventoryError, UsageError
+from slurmstead.paths import LAB_INVENTORY
+from slurmstead.runner import events
+from slurmstead.runner.outcome import Result
+
+FOUND = {"control": ["head"], "nfs_server": ["store"], "workers": ["head", "n1", "n2"]}
+
+NESTED = """
+all: {hosts: {head: , n1: , n2: , n3: }}
+control: {hosts: {head: }}
+nfs_server: {hosts: {head: }}
+workers: {children: {rack1: , rack2: }, hosts: {n3: }}
+rack1: {hosts: {n1: , n2: }}
+rack2: {hosts: {n2: }}
+"""
+
+
+def test_the_groups_of_an_inventory_are_those_with_the_hosts_of_their_children(project):
+    assert operations.groups(project.write("hosts.yml", NESTED)) == {
+        "control": ["head"],
+        "nfs_server": ["head"],
+        "workers": ["n3", "n1", "n2"],
+    }
+
+
+def test_a_worker_that_is_the_controller_too_is_not_among_those_that_can_be_rebooted():
+    assert operations.workers_alone(FOUND) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("head", "is the controller"), ("store", "has the share"), ("n9", "is no worker in hosts.yml")]
+)
+def test_a_name_that_is_no_worker_is_refused_with_the_names_that_are(name, why):
+    with pytest.raises(UsageError, match=f"^{name} {why}") as refused:
+        operations.check_names(["n1", name], FOUND, "hosts.yml")
+    assert refused.value.hint == "The workers are n1, n2."
+
+
+def test_an_operation_on_a_node_concerns_those_who_have_to_know_it_and_nobody_else():
+    assert operations.around("n2", FOUND) == "head,store,n2"
+    assert operations.around("n2", {**FOUND, "nfs_server": ["head"]}) == "head,n2"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["reboot"], "reboot needs names of workers, or --all"),
+        (["reboot", "node1", "--all"], "reboot needs names of workers, or --all"),
+        (["reboot", "node9"], "node9 is no worker"),
+        (["reboot", "node3"], "node3 is the controller"),
+        (["add-node", "node9"], "node9 is no worker"),
+        (["remove-node", "node3"], "node3 is the controller"),
+        (["remove-node", "node1", "--when-idle", "--cancel-jobs"], "contradict each other"),
+        (["replace-node", "node9"], "node9 is no worker"),
+        (["replace-node", "node3"], "node3 is the controller"),
+        (["replace-node", "node1", "--when-idle", "--cancel-jobs"], "contradict each other"),
+        (["shutdown", "--when-idle", "--cancel-jobs"], "contradict each other"),
+    ],
+)
+def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, project, capsys, arguments, said):
+    assert stead(*arguments, "-i", LAB_INVENTORY) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_where_each_worker_is_something_else_too_none_is_rebooted(stead, project, capsys):
+    hosts = "hosts: {head: , store: }"
+    groups = f"workers: {{{hosts}}}\ncontrol: {{hosts: {{head: }}}}\nnfs_server: {{hosts: {{store: }}}}\n"
+
+    assert stead("reboot", "--all", "-i", project.write("hosts.yml", groups)) == ExitCode.USAGE
+    assert "can be rebooted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["reboot", "--all"], ["replace-node", "node1"], ["shutdown"], ["start"]])
+def test_an_inventory_that_is_missing_is_named(stead, project, capsys, arguments):
+    assert stead(*arguments, "-i", project.path / "none.yml") == ExitCode.USAGE
+    assert "there is no inventory" in capsys.readouterr().err
+
+
+def test_an_inventory_with_a_mistake_is_not_called_missing(project):
+    broken = project.write("hosts.yml", "all:\n  hosts:\n    n1:\n   n2:\n")
+
+    with pytest.raises(InventoryError, match=r"hosts\.yml cannot be read:\n(.*\n)*.*YAML parsing failed"):
+        operations.groups(broken)
+
+
+def ended(host: str, **result: object) -> events.HostEnded:
+    task = events.Task("1", "Install the packages", "package_upgrade")
+    return events.HostEnded(task, host, events.Status.OK, result=result)
+
+
+def test_machines_whose_packages_an_upgrade_did_not_come_to_are_named():
+    change = {"slurmd": ["1", "2"]}
+    result = Result("upgrade-cluster.yml", returned=2)
+    for host, packages in {"head": change, "n1": change, "n2": {}, "n3": change}.items():
+        result.add(ended(host, packages=packages, problems=[]))
+    result.add(ended("head", packages=change, restarted=["slurmctld"]))
+    result.add(ended("n1", msg="n1: apt-get failed"))
+    result.add(events.Ended(ok={"head": 9}, failed={"n1": 1}, unreachable={}))
+
+    assert upgrade.not_upgraded(result) == ["n1", "n3"]
+
+
+def test_a_run_that_ended_well_came_to_all():
+    result = Result("upgrade-cluster.yml")
+    result.add(ended("n1", packages={"slurmd": ["1", "2"]}))
+    result.add(events.Ended(ok={"n1": 9}, failed={}, unreachable={}))
+
+    assert upgrade.not_upgraded(result) == []
