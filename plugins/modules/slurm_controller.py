@@ -17,8 +17,7 @@ attributes:
   diff_mode: {support: none}
 options:
   state: {type: str, required: true, choices: [started, stopped], description: What it is to be.}
-  drain: {type: list, elements: str, default: [], description: Names of workers.}
-  reason: {type: str, default: '', description: Why they are drained.}
+  drain: {type: list, elements: str, default: [], description: Names of workers that do not get the new MUNGE key.}
   deadline: {type: int, default: 120, description: Seconds in which it has to stop or to answer.}
 author: [Slurmstead]
 """
@@ -39,9 +38,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.gate.verdict import died_of
 from ansible.module_utils.slurmstead.reach.commands import run
-from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import UNIT, Slurm, Systemd
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
+from ansible.module_utils.slurmstead.workers import reasons
 
 PAUSE = 0.2
 
@@ -52,7 +51,6 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "required": True, "choices": ["started", "stopped"]},
             "drain": {"type": "list", "elements": "str", "default": []},
-            "reason": {"type": "str", "default": ""},
             "deadline": {"type": "int", "default": 120},
         },
         supports_check_mode=True,
@@ -63,7 +61,7 @@ def main() -> None:
     was_up = slurm.answers()
     if not stop and not was_up:
         start(module, slurm)
-    drained = drain(slurm, module.params["drain"], module.params["reason"]) if was_up or not stop else []
+    drained = drain(slurm, module.params["drain"]) if was_up or not stop else []
     if stop:
         code, _, err = run("systemctl", "stop", UNIT, seconds=module.params["deadline"])
         if code:
@@ -87,12 +85,12 @@ def start(module: AnsibleModule, slurm: Slurm) -> None:
         time.sleep(PAUSE)
 
 
-def drain(slurm: Slurm, names: list[str], reason: str) -> list[str]:
+def drain(slurm: Slurm, names: list[str]) -> list[str]:
     """Drain whom nobody has drained; returns whom."""
     shown = slurm.nodes()
-    new = sorted(name for name in names if name in shown and "DRAIN" not in flags(shown[name]))
+    new = sorted(name for name in names if name in shown and not reasons.is_drained(shown[name]))
     if new:
-        slurm.update(compress(new), "DRAIN", reason)
+        slurm.update(compress(new), "DRAIN", reasons.OPERATIONS["rotate-key"])
     return new
 
 

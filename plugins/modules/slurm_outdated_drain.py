@@ -47,8 +47,9 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.change.workers import OUTDATED, drained_by_slurm, strays
+from ansible.module_utils.slurmstead.change.workers import strays
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.workers.reasons import OUTDATED, drained_by_slurm
 
 
 def main() -> None:

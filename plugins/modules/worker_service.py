@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: worker_service
 short_description: Take workers out of Slurm's service, or bring them back into it
 description:
-  - Runs on the control node. A worker that is taken out is drained with O(reason), and its jobs end. One that is
-    brought back is resumed if it was drained with that reason, and answers slurmctld.
+  - Runs on the control node. A worker that is taken out is drained, and its jobs end. One that is
+    brought back is resumed if it was drained for the same O(operation), and answers slurmctld.
   - What somebody else drained is neither touched nor resumed.
   - To resume them first and wait in a second step lets a person read what is waited for.
 attributes:
@@ -22,7 +22,11 @@ options:
     type: str
     choices: [in, out, resumed]
     required: true
-  reason: {description: By which the drain is known again., type: str, required: true}
+  operation:
+    description: What takes them out. Its reason (workers/reasons.py) tells this drain from others.
+    type: str
+    choices: [remove-node, replace-node, shutdown]
+    required: true
   jobs:
     description: >-
       What becomes of jobs that are on them. C(refuse) fails and changes nothing, C(wait) lets them end, C(cancel) ends
@@ -39,7 +43,7 @@ EXAMPLES = r"""
   worker_service:
     workers: [node1]
     state: out
-    reason: removed from the cluster
+    operation: remove-node
 """
 
 RETURN = r"""
@@ -49,6 +53,7 @@ said: {description: What was done in words., type: str, returned: success}
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.workers.reasons import OPERATIONS
 from ansible.module_utils.slurmstead.workers.service import Service, ServiceError
 
 
@@ -58,14 +63,14 @@ def main() -> None:
         argument_spec={
             "workers": {"type": "list", "elements": "str", "required": True},
             "state": {"type": "str", "choices": ["in", "out", "resumed"], "required": True},
-            "reason": {"type": "str", "required": True},
+            "operation": {"type": "str", "choices": ["remove-node", "replace-node", "shutdown"], "required": True},
             "jobs": {"type": "str", "choices": ["refuse", "wait", "cancel"], "default": "refuse"},
             "deadline": {"type": "int", "default": 60},
         },
         supports_check_mode=True,
     )
     given = module.params
-    service = Service(given["workers"], given["reason"], Slurm())
+    service = Service(given["workers"], OPERATIONS[given["operation"]], Slurm())
     deadline = 60.0 * given["deadline"]
     try:
         if given["state"] == "out":

@@ -51,8 +51,8 @@ PLUGINS = House(
     "ansible.module_utils.slurmstead",
     {
         "packages": "doctor conf reach",
-        "doctor": "change gate conf hardware slurm identity reach",
-        "change": "gate conf slurm reach",
+        "doctor": "change gate conf hardware workers slurm identity reach",
+        "change": "gate conf workers slurm reach",
         "gate": "conf slurm",
         "inventory": "conf slurm storage",
         "hardware": "conf reach",

@@ -22,6 +22,7 @@ from ansible.module_utils.slurmstead.gate import host as gate_host
 from ansible.module_utils.slurmstead.gate.gate import Passage
 from ansible.module_utils.slurmstead.reach import cluster_lock
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+from ansible.module_utils.slurmstead.workers.reasons import CHANGE
 
 CONF = """ClusterName=c
 SelectTypeParameters=CR_Core
@@ -298,8 +299,8 @@ def test_a_run_that_waits_changes_nothing_once_another_holds_the_cluster(
 
 
 def test_what_was_drained_to_wait_is_resumed_by_the_next_run(running: Cluster) -> None:
-    Store(running.directory).note(change_workers.DRAINED, dict.fromkeys(["n1", "n2"], change_workers.REASON))
-    running.drained = {"n1": "fan", "n2": change_workers.REASON}
+    Store(running.directory).note(change_workers.DRAINED, dict.fromkeys(["n1", "n2"], CHANGE))
+    running.drained = {"n1": "fan", "n2": CHANGE}
 
     run(running)
     assert running.done == ["RESUME n2"]
@@ -478,28 +479,6 @@ def test_slurmd_is_named_at_once_where_a_change_was_owed_before_slurm_gave_a_num
     }
 
     assert run(running, text).restart_slurmd == ["n2"]
-
-
-@pytest.mark.parametrize(
-    ("state", "reason", "user", "expected"),
-    [
-        ("IDLE+DRAIN", GRES, "slurm", change_workers.OUTDATED),
-        ("IDLE+DRAIN+INVALID_REG", GRES, "slurm", change_workers.OUTDATED),
-        ("MIXED+DRAIN", "Duplicate jobid", "slurm", change_workers.OUTDATED),
-        ("IDLE", GRES, "slurm", ""),
-        ("IDLE+DRAIN", "Duplicate jobid", "root", change_workers.OUTDATED),
-        ("IDLE+DRAIN", "Duplicate jobid", "fan", ""),
-        ("IDLE+DRAIN", GRES, "root", ""),
-        ("IDLE+DRAIN", "slurmstead: share is read-only", "slurm", ""),
-        ("IDLE+DRAIN", "Kill task failed", "slurm", ""),
-    ],
-)
-def test_only_what_slurm_drained_for_slurmd_is_taken_back(state: str, reason: str, user: str, expected: str) -> None:
-    shown = {"State": state, "Reason": reason, "ReasonSetByUser": user, "ReasonChangedAt": "2026-11-20T09:00:00"}
-
-    assert change_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T09:00:12"}) == expected
-    older = change_workers.drained_by_slurm({**shown, "SlurmdStartTime": "2026-11-20T08:59:59"})
-    assert older == (change_workers.CURRENT if expected else ""), "slurmd may not have registered yet"
 
 
 def test_slurmd_is_named_where_a_job_that_waited_has_the_number_of_another(

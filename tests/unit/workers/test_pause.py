@@ -8,7 +8,8 @@ from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 from ansible.module_utils.slurmstead.workers import pause as worker_pause
-from ansible.module_utils.slurmstead.workers.pause import REASON, Before, PauseError, Worker
+from ansible.module_utils.slurmstead.workers.pause import Before, PauseError, Worker
+from ansible.module_utils.slurmstead.workers.reasons import UPGRADE
 
 RUNS = Job("7", "RUNNING", "main", ("n1",), "None")
 WAITS = Job("8", "PENDING", "main", (), "Resources")
@@ -46,7 +47,7 @@ def test_a_worker_is_paused_and_given_back() -> None:
 
     changed, before = Worker("n1", cluster).pause(check_mode=False)
 
-    assert (changed, cluster.shown, cluster.reason) == (True, "MIXED+DRAIN", REASON)
+    assert (changed, cluster.shown, cluster.reason) == (True, "MIXED+DRAIN", UPGRADE)
     assert before.jobs == (RUNS,)
     assert Worker("n1", cluster).give_back(before, restarted=False)
     assert cluster.shown == "MIXED"
@@ -71,7 +72,7 @@ def test_whom_somebody_drained_stays_drained(reason: str) -> None:
 
 
 def test_a_worker_that_an_ended_run_paused_is_given_back_by_the_next() -> None:
-    cluster = Cluster("IDLE+DRAIN", REASON)
+    cluster = Cluster("IDLE+DRAIN", UPGRADE)
 
     assert worker_pause.paused(cluster.nodes()) == ["n1"]
     changed, before = Worker("n1", cluster).pause(check_mode=False)

@@ -14,7 +14,6 @@ from ansible.module_utils.slurmstead.workers.reboot import (
     Phase,
     Reboot,
     RebootError,
-    drained_for,
     phase,
     seconds,
 )
@@ -56,23 +55,6 @@ def test_the_state_and_the_time_of_boot_say_how_far_a_reboot_is(state: str, boot
 
 def test_a_node_that_somebody_drained_is_back_although_it_is_drained() -> None:
     assert phase(Before(BEFORE.boot, "fan"), node("IDLE+DRAIN", NEW, "fan")) is Phase.BACK
-
-
-@pytest.mark.parametrize(
-    ("state", "reason", "expected"),
-    [
-        ("IDLE", "", None),
-        # 24.11 keeps the reason of a node that was resumed.
-        ("IDLE", "fan", None),
-        ("IDLE+DRAIN", "fan [loud]", "fan [loud]"),
-        ("DOWN+DRAIN+REBOOT_ISSUED", "fan : reboot issued", "fan"),
-        ("IDLE+DRAIN", "slurmstead: share /share does not answer", "slurmstead: share /share does not answer"),
-        ("MIXED+DRAIN+REBOOT_REQUESTED", "stead reboot", None),
-        ("DOWN+DRAIN+REBOOT_ISSUED", "stead reboot : reboot issued", None),
-    ],
-)
-def test_a_drain_of_somebody_is_told_from_that_of_the_reboot(state: str, reason: str, expected: str | None) -> None:
-    assert drained_for(node(state, reason=reason)) == expected
 
 
 class Waits(Slurm):

@@ -12,7 +12,7 @@ from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import expand
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 from ansible.module_utils.slurmstead.workers import service as worker_service
-from ansible.module_utils.slurmstead.workers.service import Service, ServiceError, drained, on, unready
+from ansible.module_utils.slurmstead.workers.service import Service, ServiceError, on, unready
 
 OURS = "stead shutdown"
 NODES = {
@@ -23,11 +23,6 @@ NODES = {
     "n4": {"State": "DOWN*+DRAIN", "Reason": OURS},
     "n5": {"State": "IDLE*", "Reason": ""},
 }
-
-
-@pytest.mark.parametrize(("reason", "expected"), [(OURS, ["n1", "n4"]), (None, ["n1", "n2", "n4"])])
-def test_what_was_set_down_is_known_by_its_reason_while_it_is_drained(reason: str | None, expected: list[str]) -> None:
-    assert drained(NODES, [*NODES, "n9"], reason) == expected
 
 
 def test_a_worker_that_is_not_there_is_named_with_its_state() -> None:

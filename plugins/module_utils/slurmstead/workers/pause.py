@@ -11,9 +11,7 @@ from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
-
-REASON = "stead upgrade"
-"""By it a drain of ours is told from somebody's. No reason of the health check's, which would resume the worker."""
+from ansible.module_utils.slurmstead.workers import reasons
 
 SETTLE = 240.0
 """Seconds in which slurmctld has to answer and the worker to register; emulated ones are slow."""
@@ -44,7 +42,7 @@ class Before:
 
 def paused(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return the nodes that a run of ours has paused and not given back."""
-    return sorted(name for name, shown in nodes.items() if shown["Reason"] == REASON and "DRAIN" in flags(shown))
+    return reasons.drained(nodes, nodes, reasons.UPGRADE)
 
 
 class Worker:
@@ -60,9 +58,9 @@ class Worker:
         jobs = self._jobs(self.slurm.state(), shown is not None)
         if shown is None:
             return False, Before(jobs=jobs)
-        open_so_far = "DRAIN" not in flags(shown)
+        open_so_far = not reasons.is_drained(shown)
         if open_so_far and not check_mode:
-            self.slurm.update(self.name, "DRAIN", REASON)
+            self.slurm.update(self.name, "DRAIN", reasons.UPGRADE)
         return open_so_far, Before(shown.get("SlurmdStartTime", ""), bool(SILENT & flags(shown)), jobs)
 
     def give_back(self, before: Before, restarted: bool) -> bool:

@@ -15,12 +15,7 @@ from ansible.module_utils.slurmstead.reach import cluster_lock
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
-
-REASON = "stead reboot"
-"""What the node says while it waits; by it a drain of ours is told from somebody's."""
-
-MARK = " : reboot "
-"""Before what slurmctld adds to the reason of a drained node (node_mgr.c: set_node_reboot_reason)."""
+from ansible.module_utils.slurmstead.workers.reasons import REBOOT, before_reboot
 
 MOVED = 10
 """Seconds by which the time of boot differs after one; without one it moves by a second at times."""
@@ -60,17 +55,6 @@ class Before:
     drained: str | None = None
 
 
-def drained_for(shown: Fields) -> str | None:
-    """Return why somebody drained a node; None if nobody but this did.
-
-    >>> drained_for({"State": "DOWN+DRAIN+REBOOT_ISSUED", "Reason": "fan : reboot issued"})
-    'fan'
-    """
-    if "DRAIN" not in flags(shown) or shown["Reason"].startswith(REASON):
-        return None
-    return shown["Reason"].partition(MARK)[0]
-
-
 def phase(before: Before, shown: Fields) -> Phase:
     """Return how far the reboot of a node is by what slurmctld says of it now."""
     states = flags(shown)
@@ -106,14 +90,14 @@ class Reboot:
     def ask(self, check_mode: bool) -> tuple[bool, Before, str]:
         """Ask slurmctld for the reboot. Returns whether it was new to it, what was before, and what happens now."""
         shown = self._shown()
-        before = Before(seconds(shown.get("BootTime", "")), drained_for(shown))
+        before = Before(seconds(shown.get("BootTime", "")), before_reboot(shown))
         under_way = phase(before, shown) in (Phase.WAITS, Phase.REBOOTS)
         if not under_way:
             if {"DOWN", "NOT_RESPONDING"} & flags(shown):
                 raise RebootError(
                     f"{self.node} is {shown['State']}, so Slurm cannot reboot it; switch it off and on, or mend it"
                 )
-            why = "" if check_mode else self.slurm.reboot(self.node, "" if before.drained is not None else REASON)
+            why = "" if check_mode else self.slurm.reboot(self.node, "" if before.drained is not None else REBOOT)
             if why:
                 raise RebootError(f"{self.node}: {why}")
         jobs = self.slurm.state().on(self.node)
@@ -138,7 +122,7 @@ class Reboot:
             if shown is not None:
                 # Somebody may drain it while it waits for its jobs.
                 before = Before(
-                    before.boot, drained_for(shown) if phase(before, shown) is Phase.WAITS else before.drained
+                    before.boot, before_reboot(shown) if phase(before, shown) is Phase.WAITS else before.drained
                 )
                 now = phase(before, shown)
                 if now is not seen:

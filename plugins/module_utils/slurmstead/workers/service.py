@@ -17,6 +17,7 @@ from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+from ansible.module_utils.slurmstead.workers.reasons import drained, unwell
 
 PAUSE = 2.0
 
@@ -28,9 +29,6 @@ ABSENT = frozenset({"DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_UP", "UN
 
 NEVER = "None"
 """When slurmd started, of a worker that has not registered since slurmctld did; its state is that of another day."""
-
-HEALTH = "slurmstead: "
-"""How a reason of the health check begins."""
 
 
 class ServiceError(Exception):
@@ -47,22 +45,6 @@ class Done:
 
 Nodes = Mapping[str, Mapping[str, str]]
 """The fields of each node as Slurm.nodes() returns them."""
-
-
-def drained(nodes: Nodes, names: Iterable[str], reason: str | None = None) -> list[str]:
-    """Return those of the workers that are drained, all or those with a reason.
-
-    >>> drained({"n1": {"State": "IDLE+DRAIN", "Reason": "fan"}, "n2": {"State": "IDLE", "Reason": ""}}, ["n1", "n2"])
-    ['n1']
-    """
-    shown = {name: nodes[name] for name in names if name in nodes}
-    found = (name for name in shown if "DRAIN" in flags(shown[name]) and reason in (None, shown[name]["Reason"]))
-    return sorted(found)
-
-
-def unwell(shown: Mapping[str, str]) -> bool:
-    """Say whether the health check of a worker has drained it, which resumes it when nothing is wrong any more."""
-    return "DRAIN" in flags(shown) and shown["Reason"].startswith(HEALTH)
 
 
 def unready(nodes: Nodes, names: Iterable[str]) -> list[str]:
@@ -123,7 +105,8 @@ class Service:
         left = drained(nodes, known, self.reason)
         if running and jobs == "refuse":
             raise ServiceError(self._refusal(running, left))
-        new = [name for name in known if name not in drained(nodes, known) or unwell(nodes[name])]
+        set_down = set(drained(nodes, known))
+        new = [name for name in known if name not in set_down or unwell(nodes[name])]
         before = {name: nodes[name] for name in (*new, *left)}
         if check_mode:
             return Done(bool(new), (f"{compress(new)} would be drained",) if new else ())

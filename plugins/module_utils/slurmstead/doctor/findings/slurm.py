@@ -10,6 +10,7 @@ from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
 from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.jobs import State
+from ansible.module_utils.slurmstead.workers.reasons import is_of_health_check
 
 OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "INVAL", "ERROR", "UNKNOWN", "FUTURE")
 """Beginnings of states in which a node takes no job, and will not by itself."""
@@ -118,7 +119,7 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
         if not any(word.startswith(OUT_OF_SERVICE) for word in words):
             continue
         seen = f"slurmctld gives it no jobs: {state}{f', {reason}' if reason else ''}"
-        if reason.startswith("slurmstead: "):
+        if is_of_health_check(reason):
             advice = "mend that, and it is resumed within a minute"
         else:
             advice = f"mend that, then `scontrol update nodename={name} state=resume`"
