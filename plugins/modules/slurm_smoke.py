@@ -74,7 +74,10 @@ from typing import IO, Any, TypeVar
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
+from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm import nodes as slurm_nodes
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
+from ansible.module_utils.slurmstead.slurm.jobs import Job
 from ansible.module_utils.slurmstead.smoke import commands as smoke_commands
 from ansible.module_utils.slurmstead.smoke import probe as smoke_probe
 from ansible.module_utils.slurmstead.smoke import verdicts as smoke_verdicts
@@ -168,7 +171,7 @@ class Run:
         self.steps: list[Step] = []
         self.directory = ""
         self.lost = False
-        self.now: dict[str, smoke_commands.Node] = {}
+        self.now: dict[str, slurm_nodes.Node] = {}
         """The nodes when a step last left one silent."""
         self.others: dict[str, dict[str, str]] = {}
         self.waiting_for: dict[str, str] = {}
@@ -185,7 +188,7 @@ class Run:
         # A slurmctld that is gone cannot be asked; should it come back, --deadline and --time end what is left.
         if not self.lost:
             with contextlib.suppress(NoAnswerError):
-                numbers = [job.number for job in self.queue() if job.state not in smoke_commands.ENDED]
+                numbers = [job.number for job in self.queue() if job.state not in slurm_jobs.ENDED]
                 if numbers:
                     self.slurm("scancel", *numbers)
         if self.directory:
@@ -212,18 +215,21 @@ class Run:
             raise NoAnswerError(said or f"{command[0]} ended with {done.returncode}")
         return done.stdout
 
-    def look(self) -> dict[str, smoke_commands.Node]:
+    def look(self) -> dict[str, slurm_nodes.Node]:
         """The state of all nodes."""
         try:
-            return smoke_commands.read_nodes(self.slurm(*smoke_commands.SINFO))
+            return slurm_nodes.read_sinfo(self.slurm(*slurm_nodes.SINFO))
         except ValueError as error:
             raise NoAnswerError(str(error)) from None
 
-    def queue(self) -> list[smoke_commands.Job]:
+    def queue(self) -> tuple[Job, ...]:
         """The jobs of this test, those that have ended too."""
         names = ",".join([f"{self.name}-batch"] + [step.name for step in self.steps])
-        form = f"--format={smoke_commands.QUEUE_FORMAT}"
-        return smoke_commands.read_queue(self.slurm("squeue", "--noheader", "--states=all", f"--name={names}", form))
+        return self.squeue("--states=all", f"--name={names}")
+
+    def squeue(self, *options: str) -> tuple[Job, ...]:
+        """The jobs that these options choose."""
+        return slurm_jobs.read_queue(self.slurm("squeue", "--noheader", *options, slurm_jobs.FORMAT)).jobs
 
     def ask(self, name: str, partition: str) -> list[str]:
         """Options of a job of this test."""
@@ -336,7 +342,7 @@ class Run:
                 return
             time.sleep(PAUSE)
 
-    def note_step(self, step: Step, job: smoke_commands.Job | None, now: float) -> None:
+    def note_step(self, step: Step, job: Job | None, now: float) -> None:
         """Write down what squeue says of a step."""
         if job and job.state == "PENDING":
             self.waiting_for[step.name] = job.reason
@@ -347,7 +353,7 @@ class Run:
         """Whether the batch job is somewhere between submission and end."""
         return self.found.batch.state in {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"}
 
-    def note_batch(self, job: smoke_commands.Job | None) -> None:
+    def note_batch(self, job: Job | None) -> None:
         """Write down what squeue says of the batch job; one that ended may be forgotten at once (MinJobAge)."""
         batch = self.found.batch
         if not batch.job:
@@ -355,7 +361,7 @@ class Run:
         if job is None:
             batch.state = ""
         else:
-            batch.state, batch.node, batch.reason = job.state, job.nodes or batch.node, job.reason
+            batch.state, batch.node, batch.reason = job.state, compress(job.nodes) or batch.node, job.reason
 
     def collect(self, steps: list[Step]) -> None:
         """Take over the answers of steps that have ended, and note why a node gave none."""
@@ -392,12 +398,10 @@ class Run:
 
     def jobs_of_others(self, nodes: list[str]) -> dict[str, dict[str, str]]:
         """Node → number → owner of the jobs that hold something of it, as far as this user may see them."""
-        states, form = "--states=RUNNING,COMPLETING,SUSPENDED", f"--format={smoke_commands.QUEUE_FORMAT}"
-        text = self.slurm("squeue", "--noheader", states, f"--nodelist={compress(nodes)}", form)
         others: dict[str, dict[str, str]] = {}
-        for job in smoke_commands.read_queue(text):
+        for job in self.squeue("--states=RUNNING,COMPLETING,SUSPENDED", f"--nodelist={compress(nodes)}"):
             if not job.name.startswith(self.name):
-                for node in expand(job.nodes):
+                for node in job.nodes:
                     others.setdefault(node, {})[job.number] = job.user
         return others
 

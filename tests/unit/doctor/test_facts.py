@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible.module_utils.slurmstead.doctor.facts import control, machine, services, slurm
+from ansible.module_utils.slurmstead.doctor.facts import machine, services, slurm
+from ansible.module_utils.slurmstead.slurm import daemons
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ def test_a_slurmctld_that_shows_no_nodes_in_time_did_not_answer(monkeypatch: pyt
     def run(*command: str, seconds: float = 10) -> tuple[int, str, str]:
         return (0, "HASH_VAL = Match\n", "") if "config" in command else (124, "", "no answer")
 
-    for asked in (slurm, control):
+    for asked in (slurm, daemons):
         monkeypatch.setattr(asked, "run", run)
 
     assert slurm.look(["slurmctld"])["error"] == "it shows no nodes"

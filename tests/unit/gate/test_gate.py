@@ -114,13 +114,16 @@ LIVE = State((Job("1", "RUNNING", "main", ("n1",)), Job("2", "PENDING", "main", 
 @pytest.mark.parametrize(
     ("queue", "fates"),
     [
-        ("1|RUNNING|main|n1|1|None\n2|PENDING|main||2|Resources", []),
-        ("1|COMPLETED|main|n1|1|None\n2|RUNNING|main|n1|2|None", []),
-        ("1|COMPLETING|main|n1|1|NodeDown\n2|NODE_FAIL|main||2|NodeDown", ["killed", "ended as NODE_FAIL"]),
-        ("1|PENDING|main||1|NodeDown\n2|PENDING|main||2|Resources", ["taken off its nodes"]),
-        ("2|PENDING|main||2|Resources", ["forgotten"]),
+        ("1|RUNNING|main|n1|1|None|alice|x\n2|PENDING|main||2|Resources|alice|x", []),
+        ("1|COMPLETED|main|n1|1|None|alice|x\n2|RUNNING|main|n1|2|None|alice|x", []),
+        (
+            "1|COMPLETING|main|n1|1|NodeDown|alice|x\n2|NODE_FAIL|main||2|NodeDown|alice|x",
+            ["killed", "ended as NODE_FAIL"],
+        ),
+        ("1|PENDING|main||1|NodeDown|alice|x\n2|PENDING|main||2|Resources|alice|x", ["taken off its nodes"]),
+        ("2|PENDING|main||2|Resources|alice|x", ["forgotten"]),
         # The copy of the state is from before the job started.
-        ("1|PENDING|main||1|Priority\n2|PENDING|main||2|Resources", []),
+        ("1|PENDING|main||1|Priority|alice|x\n2|PENDING|main||2|Resources|alice|x", []),
     ],
     ids=["same", "went on", "partition gone", "node gone", "forgotten", "older state"],
 )
@@ -137,7 +140,7 @@ def test_a_job_that_the_copied_state_does_not_have_is_not_missed() -> None:
 
 def test_without_a_live_controller_the_gates_queue_is_what_counts() -> None:
     found = gate_verdict.job_findings(
-        LOG, State(heard=False), read_queue("1|NODE_FAIL|main||1|NodeDown\n2|PENDING|main||2|")
+        LOG, State(heard=False), read_queue("1|NODE_FAIL|main||1|NodeDown|alice|x\n2|PENDING|main||2||alice|x")
     )
 
     assert [str(finding).partition(";")[0] for finding in found] == ["job 1 (running) would be ended as NODE_FAIL"]

@@ -91,7 +91,7 @@ def test_a_queue_that_is_not_shown_is_not_heard(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_task_of_an_array_is_cancelled_by_its_name_in_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, ...]] = []
-    slurm = says(monkeypatch, "20|RUNNING|main|n1|20_4|None\n7|RUNNING|main|n1|7|None\n")
+    slurm = says(monkeypatch, "20|RUNNING|main|n1|20_4|None|bob|x\n7|RUNNING|main|n1|7|None|bob|x\n")
     jobs = slurm.state().jobs
     monkeypatch.setattr(slurm_daemons, "run", lambda *command: told.append(command))
 

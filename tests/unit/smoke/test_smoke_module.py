@@ -59,7 +59,7 @@ number = sum(options["job-name"].encode())
 
 
 def note(state, nodes, reason="None"):
-    line = "|".join([str(number), options["job-name"], state, nodes, "alice", reason])
+    line = "|".join([str(number), state, "main", nodes, str(number), reason, "alice", options["job-name"]])
     (here / "jobs" / options["job-name"]).write_text(line + "\\n")
 
 
@@ -196,7 +196,7 @@ def test_a_node_on_which_nothing_starts_is_named_and_others_are_tested(cluster: 
 def test_a_busy_node_is_waited_for_then_named_with_its_job(cluster: Cluster, state: pathlib.Path) -> None:
     (state / "busy").write_text("n2")
     (state / "sinfo").write_text(sinfo(["n1", "n3"]) + sinfo(["n2"], idle=0))
-    (state / "others").write_text("17|work|RUNNING|n2|bob|None\n")
+    (state / "others").write_text("17|RUNNING|main|n2|17|None|bob|work\n")
     checks = cluster(patience=10)
 
     said = re.fullmatch(

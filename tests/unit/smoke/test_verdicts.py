@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ansible.module_utils.slurmstead.slurm.nodes import Node
 from ansible.module_utils.slurmstead.smoke import verdicts as smoke_verdicts
-from ansible.module_utils.slurmstead.smoke.commands import Node
 
 NONCE = "0badcafe"
 

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
 """The reason of a node, who gave it and when."""
 
+STATE_FLAGS = "*~#!%$@^+-"
+"""Characters that Slurm writes behind the state of a node (sinfo(1), NODE STATE CODES)."""
+
 LOADED = "loaded"
 """Name of a note: what slurmctld said of its hashes when it was known to have what the files say."""
 
@@ -48,16 +51,6 @@ def has_loaded(hashes: str, noted: str) -> bool | None:
     return True if hashes == "Match" else None
 
 
-def read_node(line: str) -> tuple[dict[str, str], str]:
-    """Return the fields of a node up to its reason, and what follows `Reason=`, which is free text.
-
-    >>> read_node("NodeName=n1 State=DOWN Reason=fan [root@2026-11-20T09:00:00] Comment=x")
-    ({'NodeName': 'n1', 'State': 'DOWN'}, 'fan [root@2026-11-20T09:00:00] Comment=x')
-    """
-    before, _, after = line.partition(" Reason=")
-    return dict(word.split("=", 1) for word in before.split() if "=" in word), after
-
-
 def read_nodes(text: str) -> dict[str, dict[str, str]]:
     """Return the fields of each node by name from `scontrol --oneliner show node`.
 
@@ -71,13 +64,25 @@ def read_nodes(text: str) -> dict[str, dict[str, str]]:
     {'Reason': 'a [b] c', 'ReasonSetByUser': 'root', 'ReasonChangedAt': '2026-11-20T09:00:00'}
     """
     found = {}
-    for fields, after in map(read_node, text.splitlines()):
+    for line in text.splitlines():
+        before, _, after = line.partition(" Reason=")
+        fields = dict(word.split("=", 1) for word in before.split() if "=" in word)
         if "NodeName" in fields:
             signed = REASON.match(after)
-            reason, user, when = signed.groups() if signed else (after, "", "")
+            reason, user, when = signed.groups() if signed else (after.partition(" Comment=")[0], "", "")
             fields.update(Reason=reason.strip(), ReasonSetByUser=user, ReasonChangedAt=when)
             found[fields["NodeName"]] = fields
     return found
+
+
+def read_partitions(text: str) -> dict[str, str]:
+    """Return the state of each partition by name from `scontrol --oneliner show partition`.
+
+    >>> read_partitions("PartitionName=main AllowGroups=ALL State=UP TotalCPUs=8\\n")
+    {'main': 'UP'}
+    """
+    rows = (dict(word.split("=", 1) for word in line.split() if "=" in word) for line in text.splitlines())
+    return {row["PartitionName"]: row.get("State", "") for row in rows if "PartitionName" in row}
 
 
 def flags(shown: Mapping[str, str]) -> frozenset[str]:
@@ -86,7 +91,7 @@ def flags(shown: Mapping[str, str]) -> frozenset[str]:
     >>> sorted(flags({"State": "IDLE*+DRAIN"}))
     ['DRAIN', 'IDLE', 'NOT_RESPONDING']
     """
-    words = {word.rstrip("*~#!%$@^-") for word in shown["State"].split("+")}
+    words = {word.rstrip(STATE_FLAGS) for word in shown["State"].split("+")}
     return frozenset(words | ({"NOT_RESPONDING"} if "*" in shown["State"] else set()))
 
 

@@ -12,7 +12,13 @@ from typing import Protocol
 
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
-from ansible.module_utils.slurmstead.slurm.answers import read_listpids, read_nodes, read_settings, seconds
+from ansible.module_utils.slurmstead.slurm.answers import (
+    read_listpids,
+    read_nodes,
+    read_partitions,
+    read_settings,
+    seconds,
+)
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 UNIT = "slurmctld.service"
@@ -161,6 +167,11 @@ class Slurm:
         """Return the fields of each node by name; none where the controller does not answer. See read_nodes."""
         _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
         return read_nodes(out)
+
+    def partitions(self) -> dict[str, str]:
+        """Return the state of each partition by name; none where the controller does not answer."""
+        _, out, _ = run("scontrol", "--oneliner", "--all", "show", "partition")
+        return read_partitions(out)
 
     def partitions_are_up(self) -> bool:
         """Say whether no partition is closed."""

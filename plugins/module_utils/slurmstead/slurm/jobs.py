@@ -8,14 +8,33 @@ from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
 
-SQUEUE = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%T|%P|%N|%i|%r")
-"""A line for each job. `%A` is what a job is called from its start to its end, also in an array."""
+FORMAT = "--format=%A|%T|%P|%N|%i|%r|%u|%j"
+"""A line for each job. `%A` is its number from start to end, also in an array; a name may hold any character."""
+
+SQUEUE = ("squeue", "--all", "--states=all", "--noheader", FORMAT)
+"""All jobs, those of other users and those that have ended too."""
 
 HOLDS_NODES = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT"})
 """States of jobs that are on their nodes (squeue(1), JOB STATE CODES)."""
 
 WAITS = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT", "RESIZING"})
 """States of jobs that will start."""
+
+ENDED = frozenset(
+    {
+        "COMPLETED",
+        "CANCELLED",
+        "FAILED",
+        "TIMEOUT",
+        "NODE_FAIL",
+        "PREEMPTED",
+        "BOOT_FAIL",
+        "DEADLINE",
+        "OUT_OF_MEMORY",
+        "REVOKED",
+    }
+)
+"""Job states (squeue(1), JOB STATE CODES) after which nothing more happens."""
 
 KILLED_BY = frozenset({"NodeDown", "PartitionDown", "NodeFail", "BootFail"})
 """Reasons of jobs that ended or started over because of what slurmctld knows no more."""
@@ -35,6 +54,8 @@ class Job:
     nodes: tuple[str, ...] = ()
     reason: str = ""
     task: str = ""
+    user: str = ""
+    name: str = ""
 
     @property
     def running(self) -> bool:
@@ -75,17 +96,18 @@ class State:
 
 
 def read_queue(text: str) -> State:
-    """Return the state that the output of SQUEUE says; lines of another form are what a library warned of.
+    """Return the state that the output of squeue in FORMAT says; lines of another form are what a library warned of.
 
-    >>> read_queue("7|RUNNING|main|n[1-2]|7|None").jobs[0].nodes
-    ('n1', 'n2')
+    >>> read_queue("7|RUNNING|main|n[1-2]|7|None|alice|a|b").jobs[0].name
+    'a|b'
     """
     jobs = []
     for line in text.splitlines():
-        fields = line.strip().split("|", 5)
-        if len(fields) == 6 and fields[0].isdigit():
-            number, state, partition, nodes, task, reason = fields
-            jobs.append(Job(number, state, partition, tuple(expand(nodes)) if nodes else (), reason, task))
+        fields = line.strip().split("|", 7)
+        if len(fields) == 8 and fields[0].isdigit():
+            number, state, partition, nodes, task, reason, user, name = fields
+            on = tuple(expand(nodes)) if nodes else ()
+            jobs.append(Job(number, state, partition, on, reason, task, user, name))
     return State(tuple(jobs))
 
 

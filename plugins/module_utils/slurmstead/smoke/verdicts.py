@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
-from ansible.module_utils.slurmstead.smoke.commands import Node
+from ansible.module_utils.slurmstead.slurm.nodes import Node
 from ansible.module_utils.slurmstead.smoke.probe import ASKED_MIB, USED_MIB, Answers
 
 CHECKS = ("nodes", "srun", "sbatch", "one-cpu", "memory-limit", "share", "scratch", "munge")

@@ -1,0 +1,20 @@
+"""What squeue prints of jobs, read."""
+
+from __future__ import annotations
+
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State, read_queue
+
+
+def test_the_queue_is_read() -> None:
+    text = (
+        "2|OUT_OF_MEMORY|main|n[1-3]|2|OutOfMemory|alice|smoke-a-memory-1\n"
+        "21|PENDING|main||20_[3-9]|Resources|bob|a|b\n"
+        "squeue: warning of a library\n"
+    )
+
+    assert read_queue(text) == State(
+        (
+            Job("2", "OUT_OF_MEMORY", "main", ("n1", "n2", "n3"), "OutOfMemory", "2", "alice", "smoke-a-memory-1"),
+            Job("21", "PENDING", "main", (), "Resources", "20_[3-9]", "bob", "a|b"),
+        )
+    )
