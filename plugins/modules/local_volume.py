@@ -60,7 +60,7 @@ author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Make the file system for scratch
+- name: Create the scratch file system
   local_volume:
     volume_group: scratch
     logical_volume: scratch

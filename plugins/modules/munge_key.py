@@ -21,7 +21,7 @@ author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Give the node the key
+- name: Install the key
   munge_key:
     content_base64: "{{ __munge_key.content }}"
   no_log: true

@@ -30,7 +30,7 @@ author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: See what would change
+- name: Plan the upgrade
   package_upgrade:
     node: node1
     state: planned

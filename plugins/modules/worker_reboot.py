@@ -36,7 +36,7 @@ EXAMPLES = r"""
     state: asked
   register: asked
 
-- name: Wait until it is back
+- name: Wait until the worker is back
   worker_reboot:
     node: node1
     state: back

@@ -71,7 +71,7 @@ def test_without_control_no_worker_is_switched_off(tmp_path: pathlib.Path, port:
     code, said = run(tmp_path, "shut-down-cluster.yml", port)
 
     assert code != 0
-    assert "node3 is off, and without slurmctld nobody knows what runs on node1. Switch it on" in said
+    assert "node3 is off, and only slurmctld knows which jobs run on node1. Switch node3 on" in said
     assert "Switch the worker off" not in said
 
 
@@ -100,4 +100,4 @@ def test_a_start_waits_for_control_first_and_names_it(tmp_path: pathlib.Path) ->
     assert code != 0
     assert "node3 was not reached within 0 min" in said
     assert said.count("unreachable=1") == 1
-    assert "Wait until the worker can be logged in to" not in said
+    assert "Wait until the worker accepts logins" not in said

@@ -90,7 +90,7 @@ def test_a_worker_that_is_off_gets_the_key_from_the_run_after_its_return(
     run = lab.ansible()
 
     assert run.code == 0, run.output[-5000:]
-    assert "munge : Give the node the key" in run.changed[off]
+    assert "munge : Install the key" in run.changed[off]
     assert list(run.changed) == [off]
     assert key_of(lab, off) == new
     assert "Invalid credential" in refusal(lab, signed, off)

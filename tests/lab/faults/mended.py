@@ -36,19 +36,19 @@ DRIFT = [
         "wrong MUNGE key on a worker",
         "node1",
         f"{OTHER} && systemctl restart munge",
-        told="node1: munge : Give the node the key",
+        told="node1: munge : Install the key",
     ),
     Fault(
         "munged without its socket",
         "node4",
         "rm -r /run/munge",
-        told="node4: munge : Give the node the key",
+        told="node4: munge : Install the key",
     ),
     Fault(
         "package removed",
         "node2",
         "DEBIAN_FRONTEND=noninteractive apt-get -y -q remove slurmd",
-        told="node2: packages : Install what is missing in one transaction",
+        told="node2: packages : Install missing packages",
     ),
     Fault(
         "worker drained by somebody",

@@ -37,7 +37,7 @@ until test -e /run/slurmstead-locked; do sleep 1; done
 """
 UNLOCK = "systemctl stop slurmstead-lock; rm -f /var/tmp/slurmstead-lock /run/slurmstead-locked"
 
-INSTALL = "packages : Install what is missing in one transaction"
+INSTALL = "packages : Install missing packages"
 
 
 def _installed(name: str) -> Callable[[Any], None]:

@@ -12,7 +12,7 @@ PLAY = """
   hosts: control
   become: true
   tasks:
-    - name: Take it out of service
+    - name: Take the node out of service
       worker_service: {{workers: [{name}], state: out, reason: stead test, jobs: cancel, deadline: 3}}
     - name: Bring it back
       worker_service: {{workers: [{name}], state: in, reason: stead test, deadline: 3}}

@@ -24,7 +24,7 @@ from slurmstead.runner.events import (
 
 WRITE = Task("1", "slurm : configure | Write slurm.conf")
 START = Task("2", "slurmd : Start slurmd")
-NEXT = Task("3", "slurmd : Take the worker back")
+NEXT = Task("3", "slurmd : Resume the worker")
 
 
 @pytest.fixture
