@@ -23,16 +23,8 @@ slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.conf.text"
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.hardware.node_lines")
 slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.conf.versions")
 parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
+units = importlib.import_module("ansible.module_utils.slurmstead.storage.units")
 upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
-
-
-def mount_unit(path: str) -> str:
-    r"""Return the name that systemd.mount(5) demands for the unit of a mount point, without its suffix.
-
-    >>> mount_unit("/srv/my-share/")
-    'srv-my\\x2dshare'
-    """
-    return path.strip("/").replace("-", r"\x2d").replace("/", "-")
 
 
 def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -154,7 +146,7 @@ class FilterModule:
             "hardware_report": hardware_report.cluster_report,
             "measured_on": hardware_report.measured_on,
             "memory_per_cpu": refusing(slurm_nodes.memory_per_cpu),
-            "mount_unit": mount_unit,
+            "mount_unit": units.escape,
             "node_addresses": node_addresses,
             "problem_lines": problem_lines,
             "node_lines": refusing(slurm_nodes.node_lines),

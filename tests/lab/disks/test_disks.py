@@ -280,7 +280,7 @@ def test_a_disk_of_another_volume_group_is_refused(spare: int) -> None:
 def test_a_volume_group_of_somebody_else_is_refused(spare: int) -> None:
     guest("vgcreate", "trial", SPARE)
     (problem,) = local_volume(SPARE)["problems"]
-    assert "or one that Slurmstead made (tag slurmstead), found one of somebody else" in problem
+    assert "or one that Slurmstead made (tag slurmstead), found one without that tag" in problem
 
 
 def test_a_kernel_name_is_refused_with_the_names_that_stay(spare: int) -> None:

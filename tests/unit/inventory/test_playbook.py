@@ -91,7 +91,7 @@ def test_all_problems_of_all_hosts_are_listed_under_limit(validate: Validate) ->
     assert "group_vars/workers.yml:1): is no variable of the role slurmd. Did you mean slurmd_options?" in found
     assert "group_vars/workers.yml:2): cannot be computed: 'partitoins' is undefined." in found
     assert 'vars.yml:1): is ["SlurmdTimeout"], which is a list. Write a mapping.' in found
-    assert 'vars.yml:2): has "/dev/sda", a name that can mean another disk after the next boot.' in found
+    assert 'vars.yml:2): has "/dev/sda", which can name a different disk after a reboot.' in found
 
 
 def test_a_host_that_stands_twice_is_named_with_both_lines(validate: Validate) -> None:

@@ -209,7 +209,7 @@ ACCOUNT_CASES = {
 }
 
 UNSTABLE = (
-    "a name that can mean another disk after the next boot. "
+    "which can name a different disk after a reboot. "
     "Write its name below /dev/disk/by-id, which `ls -l /dev/disk/by-id` on the machine shows."
 )
 STORAGE_CASES = {

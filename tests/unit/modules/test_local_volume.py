@@ -2,60 +2,45 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
-import local_volume
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
-from ansible.module_utils.slurmstead.storage import disks
+from ansible.module_utils.slurmstead.storage import blank, disks, mounts, units
 
 DISK = "/dev/disk/by-id/ata-A"
 
 
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How the module ended; `result` is what it returned."""
-
-    failed: bool
-    result: dict[str, Any]
-
-    @property
-    def changed(self) -> bool:
-        """Whether it says that it changed something."""
-        return bool(self.result["changed"])
-
-    @property
-    def message(self) -> str:
-        """Why it failed."""
-        return str(self.result["msg"])
-
-
-Run = Callable[..., Outcome]
+Run = Callable[..., Any]
 """Run the module with arguments; `check` is check mode."""
 
 
 @pytest.fixture
-def run(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, run_module: Run, module: Any) -> Run:
     """Run the module for `scratch` below tmp_path, without LVM; its units and lock are files of the test."""
     (tmp_path / "units").mkdir()
-    monkeypatch.setattr(local_volume, "UNITS", tmp_path / "units")
-    monkeypatch.setattr(local_volume, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr(units, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(module, "LOCK", tmp_path / "lock")
     monkeypatch.setitem(disks.ENVIRONMENT, "PATH", str(tmp_path))
     names = {"volume_group": "scratch", "logical_volume": "scratch", "path": str(tmp_path / "scratch")}
 
-    def run(check: bool = False, **arguments: object) -> Outcome:
-        given = {"_ansible_check_mode": check, "_ansible_remote_tmp": str(tmp_path), **names, **arguments}
-        capsys.readouterr()
-        with patch_module_args(given), pytest.raises(SystemExit) as ended:
-            local_volume.main()
-        return Outcome(ended.value.code != 0, json.loads(capsys.readouterr().out))
+    return lambda **arguments: run_module("local_volume", **{**names, **arguments})
 
-    return run
+
+@pytest.fixture
+def module(load_module: Callable[[str], Any]) -> Any:
+    """The module itself."""
+    return load_module("local_volume")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch, module: Any) -> None:
+    """The module waits for no other run."""
+    monkeypatch.setattr(module, "LOCK_DEADLINE", 0)
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
 
 
 def test_without_disks_it_is_a_directory(run: Run, tmp_path: pathlib.Path) -> None:
@@ -96,8 +81,7 @@ def test_a_file_in_the_way_is_refused(run: Run, tmp_path: pathlib.Path) -> None:
 
 
 def test_disks_that_are_not_declared_any_more_are_asked_for(run: Run, tmp_path: pathlib.Path) -> None:
-    unit = local_volume.unit_name(str(tmp_path / "scratch"), "mount")
-    (tmp_path / "units" / unit).write_text("")
+    (tmp_path / "units" / f"{units.escape(str(tmp_path / 'scratch'))}.mount").write_text("")
     assert "expected disks for" in run().message
 
 
@@ -117,23 +101,15 @@ def blank_disk(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> list[
     found: list[str] = []
     disk = disks.Disk(DISK, "/dev/sda", "8:0", 2**30, 512, "CT1000", "2117")
     monkeypatch.setattr(disks, "resolve", lambda name: disk)
-    monkeypatch.setattr(disks, "findings", lambda disk: list(found))
+    monkeypatch.setattr(blank, "findings", lambda disk: list(found))
     return found
 
 
 def test_check_mode_foretells_a_new_volume(run: Run, tmp_path: pathlib.Path, blank_disk: list[str]) -> None:
     outcome = run(disks=[DISK], check=True)
     assert not outcome.failed, outcome.message
-    expected = [
-        "a physical volume",
-        "the volume group",
-        "the logical volume",
-        "the file system",
-        "scratch.mount",
-        "mount it",
-    ]
-    actions = "\n".join(outcome.result["actions"])
-    assert [part for part in expected if part not in actions] == []
+    expected = ("a physical volume", "the volume group", "the logical volume", "the file system", ".mount", "mount it")
+    assert [part for part in expected if part not in outcome.result["diff"]["after"]] == []
     assert list((tmp_path / "units").iterdir()) == []
 
 
@@ -152,7 +128,7 @@ def test_a_disk_that_is_written_meanwhile_is_refused(
     run: Run, tmp_path: pathlib.Path, blank_disk: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter([[], ["signature ext4"]])
-    monkeypatch.setattr(disks, "findings", lambda disk: next(answers))
+    monkeypatch.setattr(blank, "findings", lambda disk: next(answers))
     assert "found signature ext4. Nothing was written" in run(disks=[DISK]).message
 
 
@@ -166,30 +142,26 @@ def test_what_is_mounted_there_is_left(
     run: Run, tmp_path: pathlib.Path, blank_disk: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "scratch")
-    monkeypatch.setattr(disks, "mounts", lambda: [disks.Mount("8:17", path, "btrfs", "/dev/sdb1")])
+    monkeypatch.setattr(mounts, "mounts", lambda: [mounts.Mount("8:17", path, "btrfs", "/dev/sdb1")])
     assert "found /dev/sdb1 (btrfs): unmount it" in run(disks=[DISK]).message
 
 
-def test_two_runs_wait_for_each_other(run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_volume, "LOCK_DEADLINE", 0)
-    monkeypatch.setattr(local_volume.time, "sleep", lambda seconds: None)
-    with local_volume.locked(True):
-        assert "expected nobody else at the disks" in run().message
+@pytest.mark.usefixtures("impatient")
+def test_two_runs_wait_for_each_other(run: Run, module: Any) -> None:
+    with module.locked():
+        assert "expected no other run to use the disks" in run().message
     assert run().changed
 
 
-def test_a_tool_that_outlives_its_run_holds_the_lock(
-    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_a_tool_that_outlives_its_run_holds_the_lock(run: Run, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(disks.ENVIRONMENT, "PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(local_volume, "LOCK_DEADLINE", 0)
-    monkeypatch.setattr(local_volume.time, "sleep", lambda seconds: None)
-    with local_volume.locked(True) as inherit:
+    with module.locked() as inherit:
         done = disks.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!"], deadline=10, inherit=inherit)
     try:
-        assert "expected nobody else at the disks" in run().message
+        assert "expected no other run to use the disks" in run().message
     finally:
-        local_volume.os.kill(int(done.stdout), 9)
+        os.kill(int(done.stdout), 9)
 
 
 @pytest.mark.parametrize(

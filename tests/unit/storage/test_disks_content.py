@@ -1,4 +1,4 @@
-"""What stands on a disk is found and named; image files stand for disks."""
+"""What is on a disk is found and named; image files stand for disks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from ansible.module_utils.slurmstead.storage import disks
+from ansible.module_utils.slurmstead.storage import content, disks
 from tests import disk_images
 
 MIB = 2**20
@@ -32,14 +32,14 @@ def write(path: pathlib.Path, size: int, pieces: Mapping[int, bytes]) -> str:
 def test_what_is_not_blank_is_found_and_named(tmp_path: pathlib.Path, kind: str, size: int) -> None:
     make, expected = disk_images.KINDS[kind]
     image = write(tmp_path / "disk", size, make(size))
-    assert expected in " | ".join(disks.content(image, size))
+    assert expected in " | ".join(content.content(image, size))
 
 
 @pytest.mark.parametrize("kind", disk_images.KINDS)
 def test_looking_changes_nothing(tmp_path: pathlib.Path, kind: str) -> None:
     image = write(tmp_path / "disk", 16 * MIB, disk_images.KINDS[kind][0](16 * MIB))
     before = hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest()
-    disks.content(image, 16 * MIB)
+    content.content(image, 16 * MIB)
     assert hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest() == before
 
 
@@ -47,38 +47,38 @@ def test_looking_changes_nothing(tmp_path: pathlib.Path, kind: str) -> None:
     "size", [512, 4096, MIB, 4 * MIB, 4 * MIB + 512, 8 * MIB - 512, 8 * MIB, SIZE, 5 * 2**30 + 512]
 )
 def test_a_blank_disk_of_any_size_is_blank(tmp_path: pathlib.Path, size: int) -> None:
-    assert disks.content(write(tmp_path / "disk", size, {}), size) == []
+    assert content.content(write(tmp_path / "disk", size, {}), size) == []
 
 
 @pytest.mark.parametrize("size", [512, 4096, MIB, 4 * MIB, 4 * MIB + 512, 8 * MIB - 512, SIZE])
 @pytest.mark.parametrize("end", ["first", "last"])
 def test_one_byte_at_either_end_is_enough(tmp_path: pathlib.Path, size: int, end: str) -> None:
     image = write(tmp_path / "disk", size, {0 if end == "first" else size - 1: b"\x01"})
-    assert disks.content(image, size)
+    assert content.content(image, size)
 
 
 def test_a_real_file_system_is_found(tmp_path: pathlib.Path) -> None:
     image = write(tmp_path / "disk", 16 * MIB, {})
     subprocess.run(["/sbin/mkfs.ext4", "-q", image], check=True)
-    assert "signature ext4" in disks.content(image, 16 * MIB)
+    assert "signature ext4" in content.content(image, 16 * MIB)
 
 
 def test_remains_of_a_file_system_whose_signature_was_wiped_are_found(tmp_path: pathlib.Path) -> None:
     image = write(tmp_path / "disk", 16 * MIB, {})
     subprocess.run(["/sbin/mkfs.ext4", "-q", image], check=True)
     subprocess.run(["/sbin/wipefs", "--quiet", "--all", image], check=True)
-    assert disks.signatures(image) == []
-    assert disks.content(image, 16 * MIB) == ["data in the first 4.0 MiB"]
+    assert content.signatures(image) == []
+    assert content.content(image, 16 * MIB) == ["data in the first 4.0 MiB"]
 
 
 def test_a_disk_that_ends_early_cannot_be_read(tmp_path: pathlib.Path) -> None:
     image = write(tmp_path / "disk", 16 * MIB, {})
-    (finding,) = disks.content(image, 32 * MIB)
+    (finding,) = content.content(image, 32 * MIB)
     assert finding.startswith("it cannot be read")
 
 
 def test_a_disk_that_is_gone_cannot_be_read(tmp_path: pathlib.Path) -> None:
-    (finding,) = disks.content(str(tmp_path / "gone"), 16 * MIB)
+    (finding,) = content.content(str(tmp_path / "gone"), 16 * MIB)
     assert finding == "it cannot be read: No such file or directory"
 
 
@@ -90,7 +90,7 @@ def test_a_tool_that_fails_means_not_blank(tmp_path: pathlib.Path, monkeypatch: 
         script.chmod(0o755)
     monkeypatch.setitem(disks.ENVIRONMENT, "PATH", str(tmp_path))
     with pytest.raises(disks.DiskError, match=f"expected {tool} to look at it, it failed .4.: broken"):
-        disks.content(write(tmp_path / "disk", 16 * MIB, {}), 16 * MIB)
+        content.content(write(tmp_path / "disk", 16 * MIB, {}), 16 * MIB)
 
 
 def test_a_tool_that_hangs_ends_at_its_deadline() -> None:
@@ -126,8 +126,8 @@ def test_what_an_interrupted_run_left_is_as_good_as_blank(
     tmp_path: pathlib.Path, pieces: Mapping[int, bytes], begun: str
 ) -> None:
     image = write(tmp_path / "disk", SIZE, pieces)
-    assert disks.unfinished_member(disks.read_edges(image, SIZE)[0]) == begun
-    assert disks.content(image, SIZE) == []
+    assert content.unfinished_member(content.read_edges(image, SIZE)[0]) == begun
+    assert content.content(image, SIZE) == []
 
 
 @pytest.mark.parametrize(
@@ -158,4 +158,4 @@ def test_what_an_interrupted_run_left_is_as_good_as_blank(
     ],
 )
 def test_any_other_physical_volume_is_not_blank(tmp_path: pathlib.Path, pieces: Mapping[int, bytes]) -> None:
-    assert disks.content(write(tmp_path / "disk", SIZE, pieces), SIZE)
+    assert content.content(write(tmp_path / "disk", SIZE, pieces), SIZE)

@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from ansible.module_utils.slurmstead.storage import disks
+from ansible.module_utils.slurmstead.storage import blank, content, disks
 
 SDA, SDA1, DM = "8:0", "8:1", "253:0"
 
@@ -71,7 +71,7 @@ def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_a_disk_that_nobody_uses_is_free(machine: Machine) -> None:
-    assert disks.usage(machine.disk) == []
+    assert blank.usage(machine.disk) == []
 
 
 def test_a_disk_is_described_by_name_device_model_serial_and_size(machine: Machine) -> None:
@@ -89,48 +89,48 @@ def test_a_partition_has_the_model_of_its_disk(machine: Machine) -> None:
 
 def test_partitions_are_found(machine: Machine) -> None:
     machine.add_partition()
-    assert disks.usage(machine.disk) == ["partitions: sda1"]
+    assert blank.usage(machine.disk) == ["partitions: sda1"]
 
 
 @pytest.mark.parametrize("part", ["", "sda1/"])
 def test_a_holder_of_a_disk_or_its_partition_is_found(machine: Machine, part: str) -> None:
     machine.add_partition()
     machine.write(f"sys/devices/sda/{part}holders/dm-0/dm/name", "old-home\n")
-    assert "held by old-home" in disks.usage(machine.disk)
+    assert "held by old-home" in blank.usage(machine.disk)
 
 
 @pytest.mark.parametrize("number", [SDA, SDA1])
 def test_a_mounted_disk_or_partition_is_found(machine: Machine, number: str) -> None:
     machine.add_partition()
     machine.write("proc/self/mountinfo", f"30 22 {number} / /mnt/my\\040data rw - ext4 /dev/x rw\n")
-    assert "mounted at /mnt/my data" in disks.usage(machine.disk)
+    assert "mounted at /mnt/my data" in blank.usage(machine.disk)
 
 
 def test_a_mount_whose_number_is_not_that_of_its_disk_is_found(machine: Machine) -> None:
     machine.write("proc/self/mountinfo", "30 22 0:45 /home /home rw shared:1 - btrfs /dev/sda rw,subvol=/home\n")
-    assert disks.usage(machine.disk) == ["mounted at /home"]
+    assert blank.usage(machine.disk) == ["mounted at /home"]
 
 
 @pytest.mark.parametrize("device", ["/dev/sda", "/dev/sda1"])
 def test_active_swap_is_found(machine: Machine, device: str) -> None:
     machine.add_partition()
     machine.write("proc/swaps", f"Filename\tType\tSize\tUsed\tPriority\n{device} partition 1024 0 -2\n")
-    assert "in use as swap space" in disks.usage(machine.disk)
+    assert "in use as swap space" in blank.usage(machine.disk)
 
 
 def test_a_read_only_disk_is_found(machine: Machine) -> None:
     machine.write("sys/devices/sda/ro", "1\n")
-    assert disks.usage(machine.disk) == ["it is read-only"]
+    assert blank.usage(machine.disk) == ["it is read-only"]
 
 
 def test_a_reader_without_a_card_is_found(machine: Machine) -> None:
     machine.write("sys/devices/sda/size", "0\n")
-    assert disks.findings(machine.disk) == ["it has no medium (size 0)"]
+    assert blank.findings(machine.disk) == ["it has no medium (size 0)"]
 
 
 def test_a_logical_volume_is_no_disk(machine: Machine) -> None:
     machine.write("sys/devices/sda/dm/uuid", "LVM-abcdef\n")
-    assert disks.usage(machine.disk) == ["it is a logical volume itself"]
+    assert blank.usage(machine.disk) == ["it is a logical volume itself"]
 
 
 @pytest.mark.parametrize(
@@ -145,20 +145,20 @@ def test_a_disk_that_cannot_be_opened_alone_is_found(
         assert flags & os.O_ACCMODE == os.O_RDONLY
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(disks.os, "open", refuse)
-    assert disks.usage(machine.disk) == [finding]
+    monkeypatch.setattr(blank.os, "open", refuse)
+    assert blank.usage(machine.disk) == [finding]
 
 
 def test_a_disk_that_cannot_be_judged_is_not_blank(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(path: str, size: int) -> list[str]:
         raise disks.DiskError("blkid failed")
 
-    monkeypatch.setattr(disks, "content", fail)
-    assert disks.findings(machine.disk) == ["blkid failed"]
+    monkeypatch.setattr(content, "content", fail)
+    assert blank.findings(machine.disk) == ["blkid failed"]
 
 
 def test_a_refusal_names_the_disk_what_was_found_and_what_to_do(machine: Machine) -> None:
-    message = disks.refusal(machine.disk, ["partition table gpt", "mounted at /home"])
+    message = blank.refusal(machine.disk, ["partition table gpt", "mounted at /home"])
     for part in (
         disks.describe(machine.disk),
         "expected a blank disk",

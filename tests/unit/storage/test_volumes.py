@@ -9,7 +9,6 @@ import pytest
 
 from ansible.module_utils.slurmstead.storage import volumes
 from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError
-from tests import disk_images
 
 MIB = 2**20
 WANTED = volumes.Wanted("scratch", "scratch", "ext4", "/scratch", 0o711, ("nodev", "nosuid"))
@@ -51,7 +50,7 @@ def test_a_report_becomes_groups() -> None:
     (group,) = report(row(), second, rest, orphan)
     assert (group.name, group.members, group.free, group.missing) == ("scratch", ("/dev/sdb", "/dev/sdc"), 0, 0)
     assert group.tags == {"slurmstead"}
-    assert group.volumes == {"scratch": volumes.LogicalVolume("scratch", frozenset({"slurmstead"}), 1069547520)}
+    assert group.volumes == {"scratch": volumes.LogicalVolume(frozenset({"slurmstead"}), 1069547520)}
 
 
 def test_a_report_without_groups_is_empty() -> None:
@@ -99,10 +98,10 @@ def test_other_groups_are_no_problem() -> None:
     [
         (
             [row(vg_tags="")],
-            "expected no volume group scratch, or one that Slurmstead made (tag slurmstead), found one of somebody",
+            "expected no volume group scratch, or one that Slurmstead made (tag slurmstead), found one without",
         ),
         ([row(), row(vg_uuid="other")], "expected one volume group scratch, found 2 of that name"),
-        ([row(vg_missing_pv_count="1")], "expected all disks of the volume group scratch, 1 of them not there"),
+        ([row(vg_missing_pv_count="1")], "expected all disks of the volume group scratch, 1 of them are missing"),
         ([row(lv_tags="mine")], "expected no logical volume scratch/scratch, or one that Slurmstead made"),
     ],
     ids=["untagged", "twice", "missing", "volume-of-somebody-else"],
@@ -146,94 +145,3 @@ def test_a_disk_that_is_too_small_is_said(wanted: volumes.Wanted, size: int) -> 
     (problem,) = volumes.membership_problems(wanted, None, {}, [disk(size=size)])
     assert f"for {wanted.filesystem}" in problem
     assert volumes.membership_problems(wanted, None, {}, [disk(size=size + MIB)]) == []
-
-
-@pytest.mark.parametrize(
-    ("found", "unfinished", "step"),
-    [
-        ({"TYPE": "ext4", "UUID": "x"}, None, "keep"),
-        ({"TYPE": "ext4", "UUID": "x"}, UNFINISHED, "keep"),
-        ({"TYPE": "ext4", "UUID": UNFINISHED}, UNFINISHED, "inspect"),
-        ({}, UNFINISHED, "make"),
-    ],
-    ids=["finished", "of-somebody-else", "ours-maybe-torn", "never-made"],
-)
-def test_a_file_system_is_made_only_where_none_ever_was(
-    found: dict[str, str], unfinished: str | None, step: str
-) -> None:
-    assert volumes.filesystem_step(WANTED, found, unfinished) == step
-
-
-@pytest.mark.parametrize(
-    ("found", "unfinished"),
-    [
-        ({}, None),
-        ({"TYPE": "xfs"}, None),
-        ({"TYPE": "xfs"}, UNFINISHED),
-        ({"TYPE": "ambivalent"}, UNFINISHED),
-        ({"PTTYPE": "gpt"}, UNFINISHED),
-        ({"UUID": "x"}, UNFINISHED),
-    ],
-    ids=["gone", "another", "another-unfinished", "ambivalent", "partition-table", "unknown"],
-)
-def test_anything_else_in_our_volume_is_refused(found: dict[str, str], unfinished: str | None) -> None:
-    with pytest.raises(
-        DiskError, match="/dev/scratch/scratch: expected the file system ext4, found .* Nothing was written"
-    ):
-        volumes.filesystem_step(WANTED, found, unfinished)
-
-
-def head(kind: str, at: int = 0, value: int = 0) -> bytes:
-    """The first 4096 bytes of a file system, with one byte changed."""
-    pieces = {"ext4": disk_images.ext4, "xfs": disk_images.xfs}[kind](64 * MIB)
-    data = bytearray(4096)
-    for offset, piece in pieces.items():
-        data[offset : offset + len(piece)] = piece
-    if value:
-        data[at] = value
-    return bytes(data)
-
-
-@pytest.mark.parametrize(("kind", "at"), [("ext4", 1024 + 0x2C), ("xfs", 247)])
-def test_a_file_system_that_was_mounted_is_known(kind: str, at: int) -> None:
-    assert not volumes.was_mounted(kind, head(kind))
-    assert volumes.was_mounted(kind, head(kind, at, 1))
-
-
-def test_an_xfs_in_progress_is_known() -> None:
-    assert volumes.is_in_progress("xfs", head("xfs", 126, 1))
-    assert not volumes.is_in_progress("xfs", head("xfs"))
-    assert not volumes.is_in_progress("ext4", head("ext4", 126, 1))
-
-
-def test_the_size_of_an_ext4_is_read() -> None:
-    assert volumes.ext4_size(head("ext4")) == 64 * MIB
-    assert volumes.ext4_size(head("ext4", 1024 + 0x150, 1)) == 64 * MIB + 2**44
-
-
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("/scratch", "scratch.mount"),
-        ("/srv/share", "srv-share.mount"),
-        ("/srv/my-share", r"srv-my\x2dshare.mount"),
-        ("/.hidden/a.b", r"\x2ehidden-a.b.mount"),
-    ],
-)
-def test_a_path_becomes_the_name_of_a_unit(path: str, name: str) -> None:
-    assert volumes.unit_name(path, "mount") == name
-
-
-def test_a_machine_boots_without_the_volume() -> None:
-    files = volumes.unit_files(WANTED)
-    unit = files["scratch.mount"]
-    assert "What=/dev/scratch/scratch\nWhere=/scratch\nType=ext4\nOptions=nodev,nosuid\n" in unit
-    assert "WantedBy=local-fs.target" in unit
-    assert "RequiredBy" not in unit
-    assert "JobRunningTimeoutSec=" in files["dev-scratch-scratch.device.d/slurmstead.conf"]
-    assert "Wants=scratch.mount" in files["dev-scratch-scratch.device.d/slurmstead.conf"]
-
-
-def test_only_ext4_is_checked_at_boot() -> None:
-    assert "Requires=systemd-fsck@dev-scratch-scratch.service" in volumes.unit_files(WANTED)["scratch.mount"]
-    assert "fsck" not in volumes.unit_files(XFS)["scratch.mount"]

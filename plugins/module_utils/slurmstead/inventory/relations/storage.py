@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
-from ansible.module_utils.slurmstead.storage.disks import STABLE_DIRECTORIES
+from ansible.module_utils.slurmstead.storage.disks import is_stable
 
 SYSTEM_PATHS = frozenset("/ /bin /boot /dev /etc /lib /lib64 /opt /proc /root /run /sbin /sys /tmp /usr /var".split())
 
 
 def scratch_disks_have_stable_names(scratch_disks: Sequence[str]) -> Iterator[Violation]:
-    """/dev/sda is another disk after the next boot, and a file system is written to it."""
+    """/dev/sda can be a different disk after a reboot, and a file system is written to it."""
     yield from _unstable_disks("scratch_disks", scratch_disks)
 
 
@@ -85,14 +85,9 @@ def homes_are_on_the_share(accounts_home_root: str, nfs_client_path: str) -> Ite
 
 
 def _unstable_disks(variable: str, disks: Sequence[str]) -> Iterator[Violation]:
-    for disk in disks:
-        directory, _, name = disk.rpartition("/")
-        if directory not in STABLE_DIRECTORIES or name in ("", ".", "..", "control"):
-            yield (
-                variable,
-                f"has {shown(disk)}, a name that can mean another disk after the next boot",
-                "Write its name below /dev/disk/by-id, which `ls -l /dev/disk/by-id` on the machine shows",
-            )
+    advice = "Write its name below /dev/disk/by-id, which `ls -l /dev/disk/by-id` on the machine shows"
+    for disk in itertools.filterfalse(is_stable, disks):
+        yield variable, f"has {shown(disk)}, which can name a different disk after a reboot", advice
 
 
 def _whole_disk(name: str) -> str:

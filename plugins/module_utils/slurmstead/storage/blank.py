@@ -1,0 +1,79 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Whether a disk may be written: only if nothing uses it and nothing is on it."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ansible.module_utils.slurmstead.storage import content, disks, mounts
+from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError, read_text
+
+
+def findings(disk: Disk) -> list[str]:
+    """Return everything that makes a disk not blank; empty when it may be written.
+
+    What cannot be judged is a finding: nothing here raises for a disk that exists.
+    """
+    found = usage(disk)
+    if disk.size == 0:
+        return found
+    try:
+        found += content.content(disk.device, disk.size)
+    except DiskError as error:
+        found.append(str(error))
+    return list(dict.fromkeys(found))
+
+
+def refusal(disk: Disk, found: list[str]) -> str:
+    """Return the message for a disk that is not blank."""
+    return (
+        f"{disks.describe(disk)}: expected a blank disk, found {'; '.join(found)}. Nothing was written to it. Remove "
+        f"it from the inventory, or, if its data are not needed, erase the whole disk by hand on that machine: "
+        f"`wipefs --all {disk.name} && blkdiscard --zeroout {disk.name}`"
+    )
+
+
+def usage(disk: Disk) -> list[str]:
+    """Return what uses a disk or one of its partitions now; empty when nothing does."""
+    found = []
+    node = disks.node(disk.number)
+    partitions = sorted(path.parent for path in node.glob("*/partition"))
+    nodes = {disk.number: node, **{read_text(partition / "dev"): partition for partition in partitions}}
+    if partitions:
+        found.append(f"partitions: {', '.join(partition.name for partition in partitions)}")
+    for place in nodes.values():
+        holders = sorted((place / "holders").iterdir()) if (place / "holders").is_dir() else []
+        found += [f"held by {read_text(holder / 'dm/name') or holder.name}" for holder in holders]
+    for mount in mounts.mounts():
+        if mount.number in nodes or _number_of(mount.source) in nodes:
+            found.append(f"mounted at {mount.path}")
+    for line in read_text(disks.PROC / "swaps").splitlines()[1:]:
+        if _number_of(mounts.unescape(line.split()[0])) in nodes:
+            found.append("in use as swap space")
+    if read_text(node / "dm/uuid").startswith("LVM-"):
+        found.append("it is a logical volume itself")
+    if read_text(node / "ro") == "1":
+        found.append("it is read-only")
+    if disk.size == 0:
+        found.append("it has no medium (size 0)")
+    return found + _exclusive(disk.device)
+
+
+def _number_of(source: str) -> str | None:
+    """Return major:minor of a path that need not be a device."""
+    try:
+        return disks.device_number(source) if source.startswith("/") else None
+    except OSError:
+        return None
+
+
+def _exclusive(device: str) -> list[str]:
+    """Return a finding if the kernel or a program holds a device exclusively (open(2): O_EXCL on block devices)."""
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return ["in use (opened exclusively)"]
+        return [f"it cannot be opened: {error.strerror}"]
+    return []

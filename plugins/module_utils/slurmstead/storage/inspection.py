@@ -1,0 +1,166 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What exists of a volume on this machine, and everything that forbids to make it. Nothing here changes anything."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ansible.module_utils.slurmstead.storage import blank, content, disks, filesystems, mounts, units
+from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError
+from ansible.module_utils.slurmstead.storage.volumes import (
+    REPORT,
+    Group,
+    LogicalVolume,
+    Wanted,
+    group_problems,
+    membership_problems,
+    parse_report,
+)
+
+TOOL_DEADLINE = 300
+"""Seconds that a tool of LVM or systemd may take."""
+
+
+class Inspection:
+    """A volume as it is on this machine, and the `problems` that forbid to make it what is wanted.
+
+    `members` are the disks of our volume group: their device by their number. `inherit` are files that tools keep open.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.problems: list[str] = []
+        self.disks: list[Disk] = []
+        self.groups: list[Group] = []
+        self.members: dict[str, str] = {}
+        self.declared = False
+        self.inherit: tuple[int, ...] = ()
+
+    def look(self, names: list[str], inherit: tuple[int, ...]) -> None:
+        """See what exists under the declared names of disks, and collect all problems."""
+        self.declared, self.inherit = bool(names), inherit
+        for name in names:
+            try:
+                self.disks.append(disks.resolve(name))
+            except DiskError as error:
+                self.problems.append(str(error))
+        if names:
+            self.read_groups()
+        self.find_problems()
+
+    def run(self, command: list[str], deadline: float = TOOL_DEADLINE) -> str:
+        """Run a tool that must succeed and return its output."""
+        done = disks.run(command, deadline, self.inherit)
+        if done.returncode != 0:
+            said = done.stderr.strip() or done.stdout.strip()
+            raise DiskError(f"expected `{' '.join(command)}` to succeed, it exited with {done.returncode}: {said}")
+        return done.stdout
+
+    def read_groups(self) -> None:
+        """Ask LVM for its volume groups. Where LVM is not installed yet, none is ours."""
+        if any(os.access(f"{directory}/lvm", os.X_OK) for directory in disks.ENVIRONMENT["PATH"].split(":")):
+            self.groups = parse_report(self.run(REPORT))
+        members = self.group.members if self.group else ()
+        self.members = {disks.device_number(member) or member: member for member in members}
+
+    @property
+    def group(self) -> Group | None:
+        """Our volume group."""
+        return next((group for group in self.groups if group.name == self.wanted.volume_group), None)
+
+    @property
+    def volume(self) -> LogicalVolume | None:
+        """Our logical volume."""
+        return self.group.volumes.get(self.wanted.logical_volume) if self.group else None
+
+    @property
+    def number(self) -> str | None:
+        """The device number of our logical volume, None while it is not active."""
+        try:
+            number = disks.device_number(self.wanted.device)
+        except OSError:
+            return None
+        seen = disks.read_text(disks.SYS / "dev/block" / str(number) / "dm/uuid")
+        if not self.group or not seen.startswith(f"LVM-{self.group.uuid.replace('-', '')}"):
+            raise DiskError(
+                f"expected {self.wanted.device} to be the logical volume {self.wanted.name}, it is {seen or number}"
+            )
+        return number
+
+    @property
+    def mount(self) -> mounts.Mount | None:
+        """What is mounted at the path."""
+        return next((mount for mount in reversed(mounts.mounts()) if mount.path == self.wanted.path), None)
+
+    @property
+    def unit(self) -> Path:
+        """The file of the mount unit."""
+        return units.UNITS / f"{units.escape(self.wanted.path)}.mount"
+
+    def find_problems(self) -> None:
+        """Collect everything that forbids to go on."""
+        path = self.wanted.path
+        if os.path.lexists(path) and not os.path.isdir(path):
+            self.problems.append(f"{path}: expected a directory or nothing, found a file: move it away")
+        if not self.declared:
+            if self.unit.exists():
+                self.problems.append(
+                    f"expected disks for {path}, none is declared, and {self.unit} mounts the volume that was "
+                    f"made for it earlier: declare its disks, or remove it by hand (`systemctl disable --now "
+                    f"{self.unit.name}`, then delete that file; the data stay on the disks)"
+                )
+            return
+        if wrong := group_problems(self.wanted, self.groups):
+            self.problems += wrong
+            return
+        if not self.problems:  # else a disk is missing from self.disks
+            self.problems += membership_problems(self.wanted, self.group, self.members, self.disks)
+        for disk in self.disks:
+            if disk.number not in self.members:
+                self.problems += self.disk_problems(disk)
+        if not self.group and os.path.lexists(f"/dev/{self.wanted.volume_group}"):
+            self.problems.append(
+                f"expected no /dev/{self.wanted.volume_group}, it exists: choose another name for the volume group"
+            )
+        self.problems += self.mount_problems()
+
+    def disk_problems(self, disk: Disk) -> list[str]:
+        """Return why a disk that is not in our volume group cannot be added to it."""
+        owners = [group for group in self.groups if disk.number in map(disks.device_number, group.members)]
+        found = [f"it belongs to the volume group {group.name}" for group in owners] + blank.findings(disk)
+        return [blank.refusal(disk, found)] if found else []
+
+    def mount_problems(self) -> list[str]:
+        """Return what is wrong with the file system and with the place where it is to be mounted."""
+        path, mount, device = self.wanted.path, self.mount, self.wanted.device
+        number = self.number if self.volume else None
+        if mount is None:
+            hidden = os.listdir(path) if os.path.isdir(path) else []
+            if hidden:
+                return [
+                    f"{path}: expected an empty directory to mount {device} at, found {len(hidden)} entries that would "
+                    "be hidden: move them away, and back when it is mounted"
+                ]
+            if number:
+                try:
+                    self.filesystem_step()
+                except DiskError as error:
+                    return [str(error)]
+        elif mount.number != number:
+            return [
+                f"{path}: expected {device} or nothing to be mounted there, found {mount.source} "
+                f"({mount.filesystem}): unmount it, or choose another path"
+            ]
+        elif mount.filesystem != self.wanted.filesystem:
+            return [
+                f"{path}: expected the file system {self.wanted.filesystem}, found {mount.filesystem} with data: "
+                "declare the one that is there"
+            ]
+        return []
+
+    def filesystem_step(self) -> str:
+        """Say what to do with the file system of our logical volume, which is active (see filesystems.step)."""
+        assert self.volume
+        device = self.wanted.device
+        return filesystems.step(self.wanted.filesystem, device, content.probe(device), self.volume.unfinished)

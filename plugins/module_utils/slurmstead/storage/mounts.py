@@ -1,0 +1,39 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What is mounted on this machine (proc_pid_mountinfo(5))."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from ansible.module_utils.slurmstead.storage import disks
+
+
+@dataclasses.dataclass(frozen=True)
+class Mount:
+    """A mounted file system; `number` is major:minor of its device, `source` what was mounted."""
+
+    number: str
+    path: str
+    filesystem: str
+    source: str
+
+
+def mounts() -> list[Mount]:
+    """Return what is mounted in this namespace, the topmost last."""
+    result = []
+    for line in (disks.PROC / "self/mountinfo").read_text(errors="replace").splitlines():
+        before, _, after = line.partition(" - ")
+        number, _, path = before.split(" ")[2:5]
+        filesystem, source = after.split(" ")[:2]
+        result.append(Mount(number, unescape(path), filesystem, unescape(source)))
+    return result
+
+
+def unescape(field: str) -> str:
+    r"""Return a field of mountinfo or swaps as it was before the kernel escaped white space.
+
+    >>> unescape("/mnt/a\\040b")
+    '/mnt/a b'
+    """
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)

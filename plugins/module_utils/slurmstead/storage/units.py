@@ -1,0 +1,43 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The units of systemd that mount a volume at boot."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ansible.module_utils.slurmstead.storage.volumes import Wanted
+
+UNITS = Path("/etc/systemd/system")
+
+
+def escape(path: str) -> str:
+    r"""Return a path as systemd writes it in the name of a unit (systemd-escape(1), --path), without a suffix.
+
+    >>> escape("/srv/my-share/")
+    'srv-my\\x2dshare'
+    """
+    plain = re.sub(rb"[^A-Za-z0-9:_./]|^\.", lambda match: b"\\x%02x" % ord(match[0]), path.strip("/").encode())
+    return re.sub("/+", "-", plain.decode()) or "-"
+
+
+def unit_files(wanted: Wanted) -> dict[str, str]:
+    """Return the files below /etc/systemd/system, by name, that mount the volume at boot.
+
+    The target wants the mount and does not require it, and the device is waited for briefly, so that a machine whose
+    disk is gone still boots. x-systemd.device-timeout= works in fstab only (systemd.mount(5)), hence the drop-in. The
+    device wants the mount, too, so that a disk that takes longer is mounted when it comes.
+    """
+    mount = f"{escape(wanted.path)}.mount"
+    check = f"systemd-fsck@{escape(wanted.device)}.service"
+    fsck = f"Requires={check}\nAfter={check}\n" if wanted.filesystem == "ext4" else ""
+    return {
+        mount: (
+            "# Written by Slurmstead (local_volume); what is changed here is overwritten.\n"
+            f"[Unit]\nDescription=Volume {wanted.name}\n{fsck}\n"
+            f"[Mount]\nWhat={wanted.device}\nWhere={wanted.path}\nType={wanted.filesystem}\n"
+            f"Options={','.join(wanted.options) or 'defaults'}\n\n"
+            "[Install]\nWantedBy=local-fs.target\n"
+        ),
+        f"{escape(wanted.device)}.device.d/slurmstead.conf": (f"[Unit]\nJobRunningTimeoutSec=30s\nWants={mount}\n"),
+    }
