@@ -88,6 +88,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.conf.versions import upstream
 from ansible.module_utils.slurmstead.hardware import hwloc, measure
 
 
@@ -108,10 +109,10 @@ def main() -> None:
         "architecture": os.uname().machine,
         **measure.measure(Path("/")),
         "hwloc": hwloc.look(),
-        "slurm": measure.version(output(module, "slurmd", "-V")),
+        "slurm": upstream(output(module, "slurmd", "-V")) or None,
         # Complaints about the arrangement go to standard error, in the middle of a line.
         "slurmd": measure.slurmd_says(output(module, "slurmd", "-C")),
-        "munge": measure.version(output(module, "munge", "--version")),
+        "munge": upstream(output(module, "munge", "--version")) or None,
     }
     module.exit_json(changed=False, hardware=measured)
 

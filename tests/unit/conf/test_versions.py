@@ -90,6 +90,18 @@ def test_a_controller_talks_to_what_is_not_newer_and_not_too_old(releases: tuple
     assert conf_versions.can_talk(controller, node) is talk
 
 
+@pytest.mark.parametrize("version", ["24.11.5", "24.11.5-4", "1:24.11.5-4+b1", "slurm-wlm 24.11.5"])
+def test_a_version_means_the_same_in_every_form(version: str) -> None:
+    assert conf_versions.series(version) == "24.11"
+    assert conf_versions.number(version) == conf_versions.number("24.11")
+    assert conf_versions.can_talk(version, "23.02.1") and not conf_versions.can_talk(version, "22.05.8-4+deb12u3")
+
+
+def test_of_a_version_that_nobody_knows_yet_only_the_same_is_understood() -> None:
+    assert conf_versions.can_talk("30.05.1", "30.05.2")
+    assert not conf_versions.can_talk("30.05.1", "29.11.1")
+
+
 def test_a_mixture_that_cannot_talk_names_each_node_with_both_versions() -> None:
     versions = {"node1": "22.05", "node2": "24.11", "node3": "24.11", "node4": None, "node5": "23.11"}
 

@@ -53,7 +53,7 @@ def _version(archived: str, installed: str) -> list[str]:
     >>> _version("24.11.5", "22.05.8")[0]
     'the archive is of Slurm 24.11.5, and slurmctld here is 22.05.8, which cannot read its state: install 24.11 first'
     """
-    new, old = ".".join(installed.split(".")[:2]), ".".join(archived.split(".")[:2])
+    new, old = conf_versions.series(installed), conf_versions.series(archived)
     if not installed or not archived:
         return []
     known = new in conf_versions.OLDEST_PEER

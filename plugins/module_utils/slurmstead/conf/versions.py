@@ -110,13 +110,32 @@ def of_release(distribution: str, release: str) -> str | None:
     return next((name for name, v in TABLE.items() if (v.distribution, v.release) == (distribution, release)), None)
 
 
-def number(version: str) -> tuple[int, ...]:
-    """Return a version for comparison.
+def upstream(text: str) -> str:
+    """Return the version in what a program prints or in the version of its Debian package; empty if there is none.
 
-    >>> number("slurm-wlm 22.05.8") < number("23.11")
+    >>> upstream("slurm-wlm 22.05.8"), upstream("munge-0.5.15 (2022-06-22)"), upstream("1:23.11.4-1.2ubuntu5")
+    ('22.05.8', '0.5.15', '23.11.4')
+    """
+    found = re.search(r"\d+(\.\d+)+", text)
+    return found[0] if found else ""
+
+
+def number(version: str) -> tuple[int, ...]:
+    """Return the first two numbers of a version, in any form that `upstream` reads, for comparison.
+
+    >>> number("22.05.8") < number("1:23.11.4-1")
     True
     """
-    return tuple(int(part) for part in re.findall(r"\d+", version))[:2]
+    return tuple(int(part) for part in upstream(version).split(".")[:2] if part)
+
+
+def series(version: str) -> str:
+    """Return the first two numbers of a version as Slurm writes them: what tells protocols and states apart.
+
+    >>> series("22.05.8-4+deb12u3"), series("1:23.11.4-1"), series("")
+    ('22.05', '23.11', '')
+    """
+    return ".".join(upstream(version).split(".")[:2])
 
 
 def known(version: str | None) -> Version:
@@ -134,10 +153,13 @@ def known(version: str | None) -> Version:
 def can_talk(controller: str, node: str) -> bool:
     """Say whether slurmctld of the one version understands slurmd and clients of the other.
 
-    >>> can_talk("24.11", "23.11"), can_talk("24.11", "22.05"), can_talk("22.05", "24.11")
+    One that is not in OLDEST_PEER is known to understand its own version only.
+
+    >>> can_talk("24.11.5", "23.11"), can_talk("24.11", "22.05.8"), can_talk("22.05", "24.11")
     (True, False, False)
     """
-    return number(OLDEST_PEER[controller]) <= number(node) <= number(controller)
+    oldest = OLDEST_PEER.get(series(controller), controller)
+    return number(oldest) <= number(node) <= number(controller)
 
 
 def mixture_problems(control: str, versions: Mapping[str, str | None]) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible.module_utils.slurmstead.conf.versions import number
 from ansible.module_utils.slurmstead.hardware.measure import compress, expand
 
 NAME = "core"
@@ -50,8 +51,7 @@ def node_keys(hardware: Mapping[str, Any]) -> dict[str, Any]:
 
 def enforced(hardware: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> bool:
     """Say whether Slurm on every node that was measured can be told to keep jobs on the cores of their GRES."""
-    versions = [str(hardware[name].get("slurm") or "0.0").split(".") for name in names if name in hardware]
-    return all((int(year), int(month)) >= ENFORCED for year, month, *_ in versions)
+    return all(number(str(hardware[name].get("slurm"))) >= ENFORCED for name in names if name in hardware)
 
 
 def gres_lines(hardware: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> str:

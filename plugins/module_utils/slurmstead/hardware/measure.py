@@ -197,16 +197,6 @@ def slurmd_says(stdout: str) -> dict[str, int] | None:
     return {key: int(pairs[key]) for key in SLURMD_KEYS if key in pairs}
 
 
-def version(words: str) -> str | None:
-    """Return the version that a program prints.
-
-    >>> version("slurm-wlm 22.05.8"), version("munge-0.5.15 (2022-06-22)"), version("")
-    ('22.05.8', '0.5.15', None)
-    """
-    match = re.search(r"\d+(\.\d+)+", words)
-    return match[0] if match else None
-
-
 def measure(root: Path) -> dict[str, Any]:
     """Return all that the files of a machine tell."""
     found = cpus(root)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pathlib
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ansible.module_utils.slurmstead.conf.versions import series
 from ansible.module_utils.slurmstead.reach import durable
 
 MEMORY_TOLERANCE = 0.02
@@ -43,8 +43,7 @@ def remembered(known: Mapping[str, Any], hardware: Mapping[str, Any]) -> dict[st
     values = {key: hardware[key] for key in STABLE if key in hardware}
     if same_memory(known.get("memory"), hardware.get("memory")):
         values["memory"] = known["memory"]
-    release = re.match(r"\d+\.\d+", str(hardware.get("slurm") or ""))
-    values["slurm"] = release[0] if release else known.get("slurm")
+    values["slurm"] = series(str(hardware.get("slurm"))) or known.get("slurm")
     names = ("id", "size", "model")
     disks = [{name: disk[name] for name in (names if disk["id"] else ("name", *names))} for disk in hardware["disks"]]
     values["disks"] = sorted(disks, key=lambda disk: str(disk["id"] or disk["name"]))

@@ -5,16 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ansible.module_utils.slurmstead.conf.versions import OLDEST_PEER, can_talk, number
-
-
-def series(version: str) -> str:
-    """Return the first two numbers of a version of Slurm, or of a package of it: what tells protocols and states apart.
-
-    >>> series("22.05.8-4+deb12u3"), series("1:23.11.4-1")
-    ('22.05', '23.11')
-    """
-    return ".".join(f"{part:02d}" for part in number(version.rpartition(":")[2]))
+from ansible.module_utils.slurmstead.conf.versions import OLDEST_PEER, can_talk, number, series
 
 
 def problems(control: str, controller: str, nodes: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
@@ -35,8 +26,8 @@ def problems(control: str, controller: str, nodes: Mapping[str, str], after: Map
                 f"{name}: would get Slurm {then}, but {control} {_has(controller, future)} {future}, which understands "
                 f"nothing newer than itself; upgrade {control} first, or correct the package sources of {name}"
             )
-        elif not (_understands(future, now) and _understands(future, then)):
-            old = now if not _understands(future, now) else then
+        elif not (can_talk(future, now) and can_talk(future, then)):
+            old = now if not can_talk(future, now) else then
             found.append(
                 f"{name}: has Slurm {old}, which slurmctld {future} on {control} would not understand"
                 f"{_reach(future)}; jobs there would be lost. Upgrade in smaller steps, or install both anew"
@@ -47,7 +38,7 @@ def problems(control: str, controller: str, nodes: Mapping[str, str], after: Map
 def _state(control: str, now: str, future: str) -> list[str]:
     if number(future) < number(now):
         return [f"{control}: would get slurmctld {future}, which cannot read the state of {now}; correct its sources"]
-    if _understands(future, now):
+    if can_talk(future, now):
         return []
     return [f"{control}: would get slurmctld {future}, which cannot read the state of {now}{_reach(future)}"]
 
@@ -59,7 +50,3 @@ def _has(controller: str, future: str) -> str:
 def _reach(controller: str) -> str:
     oldest = OLDEST_PEER.get(controller)
     return f" (it knows {oldest} up to {controller})" if oldest else " as far as is known here"
-
-
-def _understands(controller: str, node: str) -> bool:
-    return controller == node or (controller in OLDEST_PEER and can_talk(controller, node))

@@ -7,8 +7,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from ansible.module_utils.slurmstead.conf import versions as conf_versions
-from ansible.module_utils.slurmstead.doctor.finding import Cluster, Facts, Finding, both
+from ansible.module_utils.slurmstead.conf.versions import OLDEST_PEER, can_talk, series, upstream
+from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
 
 AT_BOOT = ("enabled", "static", "alias", "indirect", "generated")
 
@@ -75,16 +75,6 @@ def old_programs(cluster: Cluster) -> Iterator[Finding]:
             yield Finding(name, "outdated", seen, f"`systemctl restart {unit}`; jobs go on")
 
 
-def upstream(version: str) -> str:
-    """Return the version of the program in that of a package.
-
-    >>> upstream("22.05.8-4+deb12u3"), upstream("1:0.5.15-2")
-    ('22.05.8', '0.5.15')
-    """
-    found = re.match(r"(?:\d+:)?([0-9.]+)", version)
-    return found[1] if found else ""
-
-
 def packages(cluster: Cluster) -> Iterator[Finding]:
     """Machines of one release have the same packages."""
     installed: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
@@ -103,14 +93,10 @@ def packages(cluster: Cluster) -> Iterator[Finding]:
 
 def mixtures(cluster: Cluster) -> Iterator[Finding]:
     """slurmctld understands the slurmd and the clients of all machines."""
-    controller = _series(cluster.brain, "slurmctld")
+    controller = series(cluster.brain.get("packages", {}).get("slurmctld", ""))
     for name, facts in cluster.machines.items():
-        node = _series(facts, "slurmd") or _series(facts, "slurm-client")
-        if controller in conf_versions.OLDEST_PEER and node and not conf_versions.can_talk(controller, node):
+        found = facts["packages"].get("slurmd") or facts["packages"].get("slurm-client") or ""
+        node = series(found)
+        if controller in OLDEST_PEER and node and not can_talk(controller, node):
             seen = f"slurmctld {controller} on {cluster.control} does not understand its Slurm {node}"
             yield Finding(name, "mixture", seen, "install the same release on both", both([name], "version"))
-
-
-def _series(facts: Facts, package: str) -> str:
-    """Return the first two numbers of a version, such as 22.05; empty where the package is missing."""
-    return ".".join(upstream(facts.get("packages", {}).get(package, "")).split(".")[:2])
