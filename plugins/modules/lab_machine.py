@@ -51,21 +51,26 @@ port: {description: TCP port on loopback that leads to the guest's sshd., type: 
 """
 
 import contextlib
-import fcntl
 import os
 import pathlib
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.lab import board as lab_board
 from ansible.module_utils.slurmstead.lab import machine as lab
+from ansible.module_utils.slurmstead.lab.steps import (
+    MachineError,
+    end_process,
+    free_port,
+    locked,
+    make_host_key,
+    make_lab_key,
+    run,
+)
 
 PROBE_SECONDS = 10
 CONSOLE_LINES = 25
@@ -77,28 +82,8 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[A-Z]|[\x00-\x08\x0b-\x1f]")
 """Colours and movements of the cursor, and what else a terminal does not print."""
 
 
-class MachineError(Exception):
-    """A machine that could not be started; the text says why."""
-
-
 class StandsStillError(MachineError):
     """A machine whose kernel does not come to its first process, and prints nothing any more."""
-
-
-def run(*command: str, cwd: pathlib.Path | None = None, timeout: float = 60) -> str:
-    """Run a command and return its output; its own words become the error."""
-    done = subprocess.run(command, cwd=cwd, timeout=timeout, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        raise MachineError(f"{command[0]} failed ({done.returncode}): {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
-
-
-@contextlib.contextmanager
-def locked(path: pathlib.Path) -> Iterator[None]:
-    """Hold a lock that ends with this process, whatever ends it."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def process_of(pid_file: pathlib.Path) -> int | None:
@@ -109,22 +94,6 @@ def process_of(pid_file: pathlib.Path) -> int | None:
     except (OSError, ValueError):
         return None
     return pid if str(pid_file).encode() in arguments else None
-
-
-def end_process(pid: int, seconds: float = 10) -> None:
-    """End a process and wait until it is gone."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + seconds
-    while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-
-def free_port() -> int:
-    """Return a TCP port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def kvm_boots(
@@ -215,18 +184,11 @@ def make_device_tree(home: pathlib.Path, machine: lab.Machine, board: lab_board.
 
 def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
     """Create keys, disks and first-boot files of a machine that has none yet; the root disk last, as a sign."""
-    with locked(home.parent / "key.lock"):
-        key = home.parent / "key"
-        if not key.exists():
-            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "slurmstead-lab", "-f", str(key))
+    key = make_lab_key(home.parent)
     if (home / "root.qcow2").exists():
         return
-    host_key = home / "host_key"
-    host_key.unlink(missing_ok=True)
-    run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", machine.name, "-f", str(host_key))
-    public = host_key.with_suffix(".pub").read_text().split()
-    (home / "known_hosts").write_text(f"{machine.name} {public[0]} {public[1]}\n")
-    files = lab.first_boot_files(machine, key.with_suffix(".pub").read_text(), host_key.read_text())
+    host_key = make_host_key(home, machine.name)
+    files = lab.first_boot_files(machine, key.with_suffix(".pub").read_text(), host_key)
     (home / "credentials").write_text(files)
     for disk in machine.disks:
         with (home / f"{disk.serial}.raw").open("wb") as file:
