@@ -78,9 +78,9 @@ from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm import nodes as slurm_nodes
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job
-from ansible.module_utils.slurmstead.smoke import commands as smoke_commands
-from ansible.module_utils.slurmstead.smoke import probe as smoke_probe
-from ansible.module_utils.slurmstead.smoke import verdicts as smoke_verdicts
+from ansible.module_utils.slurmstead.smoke import causes, commands, probe, verdicts
+from ansible.module_utils.slurmstead.smoke.findings import Findings, Problem
+from ansible.module_utils.slurmstead.smoke.report import Check
 
 ANSWER = 10.0
 """Seconds in which a client command of Slurm, or the share, answers. Slurm's own MessageTimeout is as long."""
@@ -159,7 +159,7 @@ def bounded(function: Callable[[], T], seconds: float, what: str) -> T:
 class Run:
     """One run of the smoke test; a context that removes its jobs and files."""
 
-    def __init__(self, found: smoke_verdicts.Findings, deadline: float) -> None:
+    def __init__(self, found: Findings, deadline: float) -> None:
         self.found = found
         self.begin = time.monotonic()
         self.end = self.begin + deadline - CLEAN_UP
@@ -167,7 +167,7 @@ class Run:
         self.run_limit = deadline / 4
         self.minutes = math.ceil(self.run_limit / 60)
         self.name = f"smoke-{found.nonce}"
-        self.env = smoke_commands.environment(os.environ)
+        self.env = commands.environment(os.environ)
         self.steps: list[Step] = []
         self.directory = ""
         self.lost = False
@@ -211,7 +211,7 @@ class Run:
         except OSError as error:
             raise NoAnswerError(f"{command[0]}: {error.strerror}") from None
         if done.returncode:
-            said = smoke_commands.complaint(done.stderr) or done.stdout.strip()[:200]
+            said = commands.complaint(done.stderr) or done.stdout.strip()[:200]
             raise NoAnswerError(said or f"{command[0]} ended with {done.returncode}")
         return done.stdout
 
@@ -234,7 +234,7 @@ class Run:
     def ask(self, name: str, partition: str) -> list[str]:
         """Options of a job of this test."""
         give_up = math.ceil(self.end - time.monotonic())
-        return smoke_commands.ask(name, partition, smoke_probe.ASKED_MIB, self.minutes, max(give_up, 1))
+        return commands.ask(name, partition, probe.ASKED_MIB, self.minutes, max(give_up, 1))
 
     def credential(self) -> None:
         """A credential that only this user can read, for all workers; proved on control first."""
@@ -277,7 +277,7 @@ class Run:
             batch.error = f"not run: {self.found.share_error}"
             return
         script = f'#!/bin/sh\necho "{self.found.nonce} $SLURMD_NODENAME"\n'
-        command = smoke_commands.sbatch(self.ask(f"{self.name}-batch", partition), self.directory)
+        command = commands.sbatch(self.ask(f"{self.name}-batch", partition), self.directory)
         try:
             batch.job = self.slurm(*command, script=script).strip().split(";")[0]
             batch.state = "PENDING"
@@ -289,13 +289,13 @@ class Run:
         nonce = self.found.nonce
         if kind == "host":
             limit = min(ANSWER, self.run_limit / 2)
-            program = [smoke_probe.PROBE, nonce, self.directory, self.found.scratch, f"{limit:.1f}"]
+            program = [probe.PROBE, nonce, self.directory, self.found.scratch, f"{limit:.1f}"]
         else:
-            program = [smoke_probe.MEMORY, nonce, str(smoke_probe.USED_MIB)]
+            program = [probe.MEMORY, nonce, str(probe.USED_MIB)]
         name = f"{self.name}-{kind}-{len(self.steps)}"
         # Files without a name: nothing to remove, and no pipe that fills up.
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        command = smoke_commands.srun(self.ask(name, partition), nodes, [*PYTHON, *program])
+        command = commands.srun(self.ask(name, partition), nodes, [*PYTHON, *program])
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.env, cwd="/")
         step = Step(kind, name, nodes, process, out, err, time.monotonic(), self.give_up(nodes))
         self.steps.append(step)
@@ -368,33 +368,33 @@ class Run:
         found = self.found
         states = {job.name: job.state for job in self.queue()}
         for step in steps:
-            smoke_probe.merge(found.answers, smoke_probe.read_answers(step.read(step.out), found.nonce))
-        silent = [node for step in steps for node in smoke_probe.silent(found.answers, "host", step.nodes)]
+            probe.merge(found.answers, probe.read_answers(step.read(step.out), found.nonce))
+        silent = [node for step in steps for node in probe.silent(found.answers, "host", step.nodes)]
         if silent:
             self.now, self.others = self.look(), self.jobs_of_others(silent)
         for step in steps:
             said = step.read(step.err)
             if step.kind == "memory" and ("Out Of Memory" in said or states.get(step.name) == "OUT_OF_MEMORY"):
                 found.reported.update(step.nodes)
-            for node in smoke_probe.silent(found.answers, "host", step.nodes) if step.kind == "host" else []:
+            for node in probe.silent(found.answers, "host", step.nodes) if step.kind == "host" else []:
                 found.untested[node] = self.explain(step, node, said)
 
-    def explain(self, step: Step, node: str, said: str) -> smoke_verdicts.Problem:
+    def explain(self, step: Step, node: str, said: str) -> Problem:
         """Why this node did not answer this step."""
         if step.stopped == "waited":
             # A job that waits for a node which just failed another one says less than that failure.
             if node in self.found.untested and node not in self.others:
                 return self.found.untested[node]
-            sick = smoke_verdicts.node_problem(self.now.get(node), self.found.user)
+            sick = causes.node_problem(self.now.get(node), self.found.user)
             if sick:
                 return sick
             seconds = time.monotonic() - step.launched
             reason, jobs = self.waiting_for.get(step.name, ""), self.others.get(node, {})
-            return smoke_verdicts.waited(self.now.get(node), reason, jobs, seconds)
-        error = smoke_commands.complaint(said, node)
+            return causes.waited(self.now.get(node), reason, jobs, seconds)
+        error = commands.complaint(said, node)
         if step.stopped == "ran" and not error:
             error = f"no answer within {self.run_limit:.0f} s of the start of the job"
-        return smoke_verdicts.failed_start(error)
+        return causes.failed_start(error)
 
     def jobs_of_others(self, nodes: list[str]) -> dict[str, dict[str, str]]:
         """Node → number → owner of the jobs that hold something of it, as far as this user may see them."""
@@ -408,9 +408,9 @@ class Run:
     def rounds(self) -> Iterator[list[Step]]:
         """Sruns on all usable nodes; then smaller ones on the silent nodes, so that each failure gets a name."""
         found, width = self.found, 1
-        usable = [name for name in found.workers if not smoke_verdicts.node_problem(found.nodes.get(name), found.user)]
+        usable = [name for name in found.workers if not causes.node_problem(found.nodes.get(name), found.user)]
         if usable:
-            self.submit_batch(smoke_commands.cover(found.nodes, usable)[0][0])
+            self.submit_batch(commands.cover(found.nodes, usable)[0][0])
         else:
             found.batch.error = "not run: no worker is usable"
         nodes, todo = found.nodes, {"host": usable, "memory": usable}
@@ -418,22 +418,20 @@ class Run:
             steps = [
                 self.launch(kind, partition, group)
                 for kind, names in todo.items()
-                for partition, members in smoke_commands.cover(nodes, names)
-                for group in smoke_commands.groups(members, width)
+                for partition, members in commands.cover(nodes, names)
+                for group in commands.groups(members, width)
             ]
             yield steps
             if all(len(step.nodes) == 1 for step in steps):
                 return
             width = GROUPS
             again = list(filter(self.worth_another_try, usable))
-            todo = {kind: smoke_probe.silent(found.answers, kind, again) for kind in todo}
+            todo = {kind: probe.silent(found.answers, kind, again) for kind in todo}
 
     def worth_another_try(self, name: str) -> bool:
         """Whether a node can still run jobs and has room; what jobs of this test hold becomes free by itself."""
         node = self.now.get(name, self.found.nodes[name])
-        return smoke_verdicts.node_problem(node, self.found.user) is None and bool(
-            node.idle_cpus or name not in self.others
-        )
+        return causes.node_problem(node, self.found.user) is None and bool(node.idle_cpus or name not in self.others)
 
     def read_back(self) -> None:
         """Read on control what the workers wrote to the share; NFS may need a moment to show it."""
@@ -479,7 +477,7 @@ class Run:
         with ThreadPoolExecutor(8) as pool:
             self.found.decoded = dict(zip(made, pool.map(status, made.values()), strict=True))
 
-    def checks(self) -> list[smoke_verdicts.Check]:
+    def checks(self) -> list[Check]:
         """Run the test."""
         self.credential()
         try:
@@ -490,11 +488,11 @@ class Run:
                 self.collect(steps)
         except NoAnswerError as error:
             self.lost = True
-            return smoke_verdicts.not_run(str(error), self.found.control, self.found.munge_error)
+            return verdicts.not_run(str(error), self.found.control, self.found.munge_error)
         if self.directory:
             self.read_back()
         self.decode()
-        return smoke_verdicts.verdict(self.found)
+        return verdicts.verdict(self.found)
 
 
 @contextlib.contextmanager
@@ -538,7 +536,7 @@ def main() -> None:
         module.fail_json(
             msg="expected an ordinary user, seen root, whose jobs prove nothing about the users'; set smoke_test_user."
         )
-    found = smoke_verdicts.Findings(
+    found = Findings(
         workers=list(dict.fromkeys(module.params["workers"])),
         control=module.params["control"],
         user=pwd.getpwuid(os.getuid()).pw_name,

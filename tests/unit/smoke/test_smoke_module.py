@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 import slurm_smoke
 
-from ansible.module_utils.slurmstead.smoke import verdicts as smoke_verdicts
+from ansible.module_utils.slurmstead.smoke import verdicts
+from ansible.module_utils.slurmstead.smoke.findings import Findings
+from ansible.module_utils.slurmstead.smoke.report import Check
 
 pytestmark = pytest.mark.slow
 
@@ -103,7 +105,7 @@ note("COMPLETED", options["nodelist"])
 sys.exit(any(node in dead for node in nodes))
 """
 
-Cluster = Callable[..., dict[str, smoke_verdicts.Check]]
+Cluster = Callable[..., dict[str, Check]]
 
 
 def sinfo(nodes: list[str], idle: int = 8) -> str:
@@ -127,7 +129,7 @@ def state(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     monkeypatch.setattr(slurm_smoke, "PAUSE", 0.1)
     monkeypatch.setattr(slurm_smoke, "PYTHON", (sys.executable, "-I", "-S", "-c"))
     # The fake cluster's CPUs are those of this machine.
-    monkeypatch.setattr(smoke_verdicts, "check_cpu", lambda _: smoke_verdicts.Check("one-cpu", True, "1", "1", ""))
+    monkeypatch.setitem(verdicts.CHECKS, "one-cpu", lambda _: Check("one-cpu", True, "1", "1", ""))
     return tmp_path
 
 
@@ -137,7 +139,7 @@ def cluster(state: pathlib.Path) -> Cluster:
 
     def run(workers: tuple[str, ...] = ("n1", "n2", "n3"), share: str = "share", patience: float = 30) -> Any:
         share, scratch = str(state / share), str(state / "scratch")
-        found = smoke_verdicts.Findings(workers, "head", "alice", share, scratch, nonce="0badcafe")
+        found = Findings(workers, "head", "alice", share, scratch, nonce="0badcafe")
         with slurm_smoke.Run(found, 120) as running:
             running.start_by, running.run_limit = running.begin + patience, patience
             return {check.name: check for check in running.checks()}
@@ -145,7 +147,7 @@ def cluster(state: pathlib.Path) -> Cluster:
     return run
 
 
-def red(checks: dict[str, smoke_verdicts.Check]) -> dict[str, str]:
+def red(checks: dict[str, Check]) -> dict[str, str]:
     return {name: check.seen for name, check in checks.items() if not check.ok}
 
 
@@ -164,7 +166,7 @@ def test_a_healthy_cluster_is_green_and_nothing_is_left(cluster: Cluster, state:
     checks = cluster()
 
     assert red(checks) == {}
-    assert list(checks) == list(smoke_verdicts.CHECKS)
+    assert list(checks) == list(verdicts.CHECKS)
     assert checks["srun"].seen == "n[1-3]"
     assert leftovers(state) == []
     assert len(list((state / "jobs").iterdir())) == 3, "one job of each kind is enough"
@@ -217,7 +219,7 @@ def test_without_slurmctld_all_is_red_at_once(
     begin = time.monotonic()
     checks = cluster()
 
-    assert list(red(checks)) == list(smoke_verdicts.CHECKS)
+    assert list(red(checks)) == list(verdicts.CHECKS)
     assert time.monotonic() - begin < 15
 
 
@@ -238,7 +240,7 @@ def test_a_slurmctld_that_ends_meanwhile_ends_the_test(
     checks = cluster()
     thread.join()
 
-    assert list(red(checks)) == list(smoke_verdicts.CHECKS)
+    assert list(red(checks)) == list(verdicts.CHECKS)
     assert time.monotonic() - ended[0] < 20
     assert leftovers(state) == []
     assert len(list((state / "cancelled").iterdir())) == 2, "both sruns give their jobs back"
@@ -258,7 +260,7 @@ def test_without_a_usable_worker_nothing_is_started(cluster: Cluster, state: pat
     (state / "sinfo").write_text("")
     checks = cluster()
 
-    assert set(red(checks)) == set(smoke_verdicts.CHECKS) - {"one-cpu"}
+    assert set(red(checks)) == set(verdicts.CHECKS) - {"one-cpu"}
     assert list((state / "jobs").iterdir()) == []
 
 
@@ -327,7 +329,7 @@ def test_a_red_check_does_not_fail_the_task(state: pathlib.Path) -> None:
 
     assert process.returncode == 0
     assert (result["ok"], result["changed"]) == (False, False)
-    assert [check["name"] for check in result["checks"]] == list(smoke_verdicts.CHECKS)
+    assert [check["name"] for check in result["checks"]] == list(verdicts.CHECKS)
     assert all(set(check) == {"name", "ok", "expected", "seen", "hint"} for check in result["checks"])
 
 

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from ansible.module_utils.slurmstead.slurm.nodes import Node
-from ansible.module_utils.slurmstead.smoke import verdicts as smoke_verdicts
+from ansible.module_utils.slurmstead.smoke import causes, verdicts
+from ansible.module_utils.slurmstead.smoke.findings import Batch, Findings
+from ansible.module_utils.slurmstead.smoke.report import Check
 
 NONCE = "0badcafe"
 
-Spoil = Callable[[smoke_verdicts.Findings], None]
+Spoil = Callable[[Findings], None]
 
 
-def healthy(number: int = 3) -> smoke_verdicts.Findings:
+def healthy(number: int = 3) -> Findings:
     """What is seen on a cluster on which everything works."""
     workers = [f"n{index}" for index in range(1, number + 1)]
-    found = smoke_verdicts.Findings(
-        workers, control="head", user="alice", share="/share", scratch="/scratch", nonce=NONCE
-    )
+    found = Findings(workers, control="head", user="alice", share="/share", scratch="/scratch", nonce=NONCE)
     found.nodes = {name: Node(name, "idle", idle_cpus=8, partitions=("main",)) for name in workers}
     found.answers = {
         name: {
@@ -35,9 +35,7 @@ def healthy(number: int = 3) -> smoke_verdicts.Findings:
         for name in workers
     }
     found.reported = set(workers)
-    found.batch = smoke_verdicts.Batch(
-        job="7", state="COMPLETED", node="n1", output=f"{NONCE} n1\n", directory="/share/home/x"
-    )
+    found.batch = Batch(job="7", state="COMPLETED", node="n1", output=f"{NONCE} n1\n", directory="/share/home/x")
     found.read_back = {name: f"by {name}" for name in workers}
     found.decoded = dict.fromkeys(workers, "Success (0)")
     return found
@@ -56,9 +54,9 @@ def without(node: str, name: str) -> Spoil:
 def silent(node: str, seen: str) -> Spoil:
     """Let no job answer from a node."""
 
-    def spoil(found: smoke_verdicts.Findings) -> None:
+    def spoil(found: Findings) -> None:
         del found.answers[node]
-        found.untested[node] = smoke_verdicts.failed_start(seen)
+        found.untested[node] = causes.failed_start(seen)
 
     return spoil
 
@@ -71,7 +69,7 @@ def state(node: str, value: str, flags: str = "", **more: Any) -> Spoil:
 def set_to(**fields: Any) -> Spoil:
     """Change fields of the findings."""
 
-    def spoil(found: smoke_verdicts.Findings) -> None:
+    def spoil(found: Findings) -> None:
         for name, value in fields.items():
             setattr(found, name, value)
 
@@ -81,21 +79,21 @@ def set_to(**fields: Any) -> Spoil:
 def batch(**fields: Any) -> Spoil:
     """Change fields of the batch job."""
 
-    def spoil(found: smoke_verdicts.Findings) -> None:
+    def spoil(found: Findings) -> None:
         found.batch = dataclasses.replace(found.batch, **fields)
 
     return spoil
 
 
-def red(found: smoke_verdicts.Findings) -> dict[str, smoke_verdicts.Check]:
-    return {check.name: check for check in smoke_verdicts.verdict(found) if not check.ok}
+def red(found: Findings) -> dict[str, Check]:
+    return {check.name: check for check in verdicts.verdict(found) if not check.ok}
 
 
 @pytest.mark.parametrize("number", [1, 3, 400])
 def test_a_healthy_cluster_is_green_in_short_lines(number: int) -> None:
-    checks = smoke_verdicts.verdict(healthy(number))
+    checks = verdicts.verdict(healthy(number))
 
-    assert [check.name for check in checks] == list(smoke_verdicts.CHECKS)
+    assert [check.name for check in checks] == list(verdicts.CHECKS)
     assert all(check.ok and check.expected and check.seen and not check.hint for check in checks)
     assert all(len(check.seen) < 100 for check in checks)
 
@@ -213,7 +211,7 @@ def test_a_cause_turns_its_check_red(name: str, spoil: Spoil, seen: str, hint: s
 
 
 def test_every_check_has_a_cause() -> None:
-    assert {case[0] for case in CAUSES} == set(smoke_verdicts.CHECKS)
+    assert {case[0] for case in CAUSES} == set(verdicts.CHECKS)
 
 
 def test_a_cause_of_its_own_turns_no_other_check_red() -> None:
@@ -278,41 +276,39 @@ NODE = Node("n2", "allocated")
 
 
 def test_a_busy_node_is_named_with_the_jobs_on_it() -> None:
-    problem = smoke_verdicts.waited(NODE, "Resources", {"17": "bob", "18": "eve"}, 30.2)
+    problem = causes.waited(NODE, "Resources", {"17": "bob", "18": "eve"}, 30.2)
 
     assert problem.seen == "no free CPU or memory within 30 s: job 17 of bob, job 18 of eve on it"
     assert "smoke_test_deadline" in problem.hint
 
 
 def test_jobs_that_are_hidden_leave_slurms_own_reason() -> None:
-    assert smoke_verdicts.waited(NODE, "Resources", {}, 30).seen.endswith(": Resources")
+    assert causes.waited(NODE, "Resources", {}, 30).seen.endswith(": Resources")
 
 
 @pytest.mark.parametrize("node", [Node("n2", "idle", "~"), Node("n2", "mixed", "#"), Node("n2", "powering_up")])
 def test_a_node_that_saves_power_is_not_called_busy(node: Node) -> None:
-    assert smoke_verdicts.waited(node, "Resources", {}, 30).seen == "saves power, not up within 30 s"
+    assert causes.waited(node, "Resources", {}, 30).seen == "saves power, not up within 30 s"
 
 
 def test_a_refused_job_is_not_blamed_on_the_node() -> None:
-    problem = smoke_verdicts.failed_start(
-        "Unable to allocate resources: Invalid account or account/partition combination"
-    )
+    problem = causes.failed_start("Unable to allocate resources: Invalid account or account/partition combination")
 
     assert "limits of the account" in problem.hint
     assert "slurmd" not in problem.hint
 
 
 def test_without_slurmctld_every_check_is_red() -> None:
-    checks = smoke_verdicts.not_run("Unable to contact slurm controller (connect failure)", "head")
+    checks = verdicts.not_run("Unable to contact slurm controller (connect failure)", "head")
 
-    assert [check.name for check in checks] == list(smoke_verdicts.CHECKS)
+    assert [check.name for check in checks] == list(verdicts.CHECKS)
     assert not any(check.ok for check in checks)
     assert "Unable to contact" in checks[0].seen
     assert all("slurmctld" in check.hint and "head" in check.hint for check in checks)
 
 
 def test_without_munge_on_control_its_check_says_so() -> None:
-    check = smoke_verdicts.not_run("Protocol authentication error", "head", "Did you start munged?")[-1]
+    check = verdicts.not_run("Protocol authentication error", "head", "Did you start munged?")[-1]
 
     assert (check.name, check.seen) == ("munge", "Did you start munged?")
     assert "systemctl restart munge" in check.hint
