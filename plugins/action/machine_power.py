@@ -24,6 +24,7 @@ from ansible.plugins.action import ActionBase
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 machine_answer = importlib.import_module("ansible.module_utils.slurmstead.reach.answer")
+deadlines = importlib.import_module("ansible.module_utils.slurmstead.reach.deadline")
 reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
 
 CONNECT_SECONDS = 30
@@ -117,9 +118,6 @@ def switch_off(name: str, machine: Machine, deadline: float, check_mode: bool) -
     code, said = machine.run(*reach.as_root("systemctl", "poweroff"))
     if code and not machine_answer.ENDED.search(said):
         raise AnsibleActionFail(f"{name} cannot be switched off: {said or f'ssh ended with {code}'}")
-    until = time.monotonic() + deadline
-    while not machine.is_here and machine.is_on():
-        if time.monotonic() > until:
-            raise AnsibleActionFail(f"{name} still answers {deadline:.0f} s after it was switched off; see its console")
-        time.sleep(PAUSE)
+    if deadlines.wait_while(lambda: not machine.is_here and machine.is_on(), deadline, PAUSE):
+        raise AnsibleActionFail(f"{name} still answers {deadline:.0f} s after it was switched off; see its console")
     return {"changed": True, "on": False, "said": f"{name} is off"}

@@ -29,10 +29,9 @@ paused: {description: Workers that an upgrade keeps from new jobs., type: list, 
 problems: {description: What is to be mended first., type: list, elements: str, returned: always}
 """
 
-import time
-
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.workers.pause import paused
 
@@ -43,9 +42,8 @@ SECONDS = 30.0
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    slurm, until = Slurm(), time.monotonic() + SECONDS
-    while not slurm.answers() and time.monotonic() < until:
-        time.sleep(1)
+    slurm = Slurm()
+    wait_while(lambda: not slurm.answers(), SECONDS, 1)
     nodes = slurm.nodes()
     version = slurm.setting("SLURM_VERSION") if nodes else ""
     module.exit_json(

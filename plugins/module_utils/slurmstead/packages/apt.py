@@ -11,6 +11,7 @@ from pathlib import Path
 from ansible.module_utils.slurmstead.packages import plan as apt_plan
 from ansible.module_utils.slurmstead.packages.plan import Package, Plan
 from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
 UNIT = "slurmstead-upgrade.service"
 LOG = Path("/run/slurmstead-upgrade.log")
@@ -50,13 +51,8 @@ def wait_for_lock(seconds: float) -> None:
 
     Raises AptError.
     """
-    until = time.monotonic() + seconds
-    while _state() not in ENDED or _locked():
-        if time.monotonic() > until:
-            raise AptError(
-                f"another package manager was at work for {seconds:.0f} s; see `ps -ef | grep -E 'apt|dpkg'`"
-            )
-        time.sleep(PAUSE)
+    if wait_while(lambda: _state() not in ENDED or _locked(), seconds, PAUSE):
+        raise AptError(f"another package manager was at work for {seconds:.0f} s; see `ps -ef | grep -E 'apt|dpkg'`")
 
 
 def _state() -> str:

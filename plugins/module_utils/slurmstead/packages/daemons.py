@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from ansible.module_utils.slurmstead.doctor.facts import services
 from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
 NAMES = ("munge", "slurmctld", "slurmd")
 """In the order in which they are restarted."""
@@ -45,11 +45,6 @@ def renew(before: Mapping[str, int]) -> list[str]:
     """
     for name in outdated():
         run("systemctl", "restart", name, seconds=SETTLE)
-    until = time.monotonic() + SETTLE
-    while missing := sorted(before.keys() - (now := running()).keys()):
-        if time.monotonic() > until:
-            raise DaemonError(
-                f"{missing[0]} does not run any more; see `journalctl -u {missing[0]}`, mend and start it"
-            )
-        time.sleep(PAUSE)
-    return [name for name, pid in now.items() if before.get(name, pid) != pid]
+    if missing := wait_while(lambda: sorted(before.keys() - running().keys()), SETTLE, PAUSE):
+        raise DaemonError(f"{missing[0]} does not run any more; see `journalctl -u {missing[0]}`, mend and start it")
+    return [name for name, pid in running().items() if before.get(name, pid) != pid]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
@@ -69,11 +70,8 @@ class Worker:
         :param restarted: whether slurmd has been restarted since, so that it has to register
         :raises PauseError: slurmctld or slurmd is not as before, or a job was lost
         """
-        until = time.monotonic() + SETTLE
-        while missing := self._missing(before, restarted):
-            if time.monotonic() > until:
-                raise PauseError(missing)
-            time.sleep(PAUSE)
+        if missing := wait_while(lambda: self._missing(before, restarted), SETTLE, PAUSE):
+            raise PauseError(missing)
         self._account_for(before)
         if self.name not in paused(self._nodes()):
             return False

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead.reach import cluster_lock
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
@@ -170,14 +171,11 @@ class Service:
         resumed = self._resume(check_mode)
         if check_mode:
             return resumed
-        until = time.monotonic() + deadline
-        while missing := unready(self.slurm.nodes(), self.names):
-            if time.monotonic() > until:
-                raise ServiceError(
-                    f"not in service after {deadline / 60:.0f} min: {', '.join(missing)}; is it on? "
-                    "See `journalctl -u slurmd` there, and run the same again"
-                )
-            time.sleep(PAUSE)
+        if missing := wait_while(lambda: unready(self.slurm.nodes(), self.names), deadline, PAUSE):
+            raise ServiceError(
+                f"not in service after {deadline / 60:.0f} min: {', '.join(missing)}; is it on? "
+                "See `journalctl -u slurmd` there, and run the same again"
+            )
         nodes = self.slurm.nodes()
         kept = drained(nodes, self.names)
         served = [name for name in self.names if name not in kept]
