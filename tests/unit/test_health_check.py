@@ -6,7 +6,9 @@ import fcntl
 import importlib.util
 import os
 import pathlib
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -204,6 +206,7 @@ def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     monkeypatch.setattr(health, "CONFIGURATIONS", (str(tmp_path / "absent"), str(tmp_path / "slurm.conf")))
     monkeypatch.setattr(health, "SYSTEM", str(tmp_path))
     monkeypatch.setattr(health, "LOCK", f"{tmp_path}/lock-")
+    monkeypatch.setattr(health, "DROP_INS", str(tmp_path / "health.d"))
     monkeypatch.setattr(health, "LOOK_SECONDS", 2)
     monkeypatch.setattr(health, "LOCK_SECONDS", 0.2)
     monkeypatch.setenv("SLURMD_NODENAME", "node1")
@@ -211,6 +214,15 @@ def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     for name in ("bin", "share", "scratch"):
         (tmp_path / name).mkdir()
     return tmp_path
+
+
+def drop_in(place: pathlib.Path, name: str, script: str) -> pathlib.Path:
+    """Put a drop-in in place; returns its path."""
+    path = place / "health.d" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
 
 
 def command(place: pathlib.Path, name: str, script: str) -> None:
@@ -424,6 +436,156 @@ def test_looks_leave_no_lock(place: pathlib.Path) -> None:
     assert health.slow_causes(health.settings()) == []
 
 
+# Drop-ins
+
+
+@pytest.fixture
+def impatient(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """The place, where a drop-in has a second."""
+    monkeypatch.setattr(health, "DROP_IN_SECONDS", 1)
+    monkeypatch.setattr(health, "DROP_IN_LOOK_SECONDS", 8)
+    return place
+
+
+def alive(pid: str) -> bool:
+    """Whether a process runs, and is not one that only waits to be reaped."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone(pid: str) -> bool:
+    """Whether a process ends within a few seconds."""
+    deadline = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not alive(pid)
+
+
+@pytest.mark.parametrize(
+    ("script", "causes"),
+    [
+        ("exit 0", []),
+        ("echo all is well; exit 0", []),
+        ("echo GPU 0 is missing; exit 1", ["own: GPU 0 is missing"]),
+        ("echo checking; echo GPU 0 is missing >&2; echo; echo ' '; exit 1", ["own: GPU 0 is missing"]),
+        ("exit 3", ["own: exited with 3"]),
+        ("kill -9 $$", ["own: killed by signal 9"]),
+        # Nothing that scontrol, a terminal or a reader of sinfo would mistake.
+        (r"""printf '\033[31mfan\t[2]\001 \377is "off"'; exit 1""", ["own: (31mfan (2) \ufffdis 'off'"]),
+        ("printf '%0300d' 0; exit 1", [f"own: {'0' * 120}"]),
+        # More than a pipe holds, and its last line counts.
+        ("seq 100000; echo end; exit 1", ["own: end"]),
+        ("exec >&- 2>&-; exit 1", ["own: exited with 1"]),
+    ],
+)
+def test_a_drop_in_fails_with_its_last_line(place: pathlib.Path, script: str, causes: list[str]) -> None:
+    drop_in(place, "own", script)
+
+    assert health.slow_causes(health.settings()) == causes
+
+
+def test_drop_ins_are_told_in_the_order_of_their_names_and_after_the_rest(place: pathlib.Path) -> None:
+    (place / "scratch").rmdir()
+    for name, script in {"20-b": "sleep 0.5; exit 2", "10-a": "sleep 1; exit 1", "30-c": "exit 3"}.items():
+        drop_in(place, name, script)
+    # What the role is about to write.
+    drop_in(place, ".40-d.x1y2", "exit 4")
+
+    assert health.slow_causes(health.settings()) == [
+        f"scratch {place}/scratch: No such file or directory",
+        "10-a: exited with 1",
+        "20-b: exited with 2",
+        "30-c: exited with 3",
+    ]
+
+
+def test_a_drop_in_has_an_almost_empty_environment(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET", "1")
+    drop_in(place, "own", f"env > {place}/environment; pwd >> {place}/environment; ls /proc/self/fd >> {place}/fds")
+
+    assert health.slow_causes(health.settings()) == []
+    lines = set((place / "environment").read_text().splitlines())
+    # PWD is the shell's.
+    assert lines - {"PWD=/"} == {"LC_ALL=C.UTF-8", f"PATH={health.PATH}", "SLURMD_NODENAME=node1", "/"}
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (lambda path: path.chmod(0o644), "own: cannot be run: Permission denied"),
+        (lambda path: path.write_text("#!/no/such\n"), "own: cannot be run: No such file or directory"),
+        (lambda path: path.write_text("text"), "own: cannot be run: Exec format error"),
+    ],
+)
+def test_a_drop_in_that_cannot_be_run_fails(
+    place: pathlib.Path, change: Callable[[pathlib.Path], None], cause: str
+) -> None:
+    change(drop_in(place, "own", "exit 0"))
+
+    assert health.slow_causes(health.settings()) == [cause]
+
+
+def test_a_drop_in_that_is_removed_meanwhile_is_no_fault(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "drop_ins", lambda: ["own"])
+
+    assert health.slow_causes(health.settings()) == []
+
+
+def test_a_drop_in_that_hangs_is_ended_with_all_that_it_started(impatient: pathlib.Path) -> None:
+    drop_in(impatient, "slow", f"sleep 60 & echo $! $$ > {impatient}/pids; wait")
+    drop_in(impatient, "talks", "while :; do echo still here; done")
+    drop_in(impatient, "works", "exit 0")
+    started = time.monotonic()
+
+    assert health.slow_causes(health.settings()) == ["slow: not finished after 1 s", "talks: not finished after 1 s"]
+    assert time.monotonic() - started < 7
+    assert all(gone(pid) for pid in (impatient / "pids").read_text().split())
+
+
+def test_a_drop_in_leaves_nothing_running(impatient: pathlib.Path) -> None:
+    # It keeps the output open too, for whose end nobody must wait.
+    drop_in(impatient, "own", f"sleep 60 & echo $! > {impatient}/pid; exit 0")
+
+    assert health.slow_causes(health.settings()) == []
+    assert gone((impatient / "pid").read_text().strip())
+
+
+def test_a_drop_in_that_cannot_be_ended_runs_once(impatient: pathlib.Path) -> None:
+    # In a session of its own it is out of reach, as one for which the kernel waits.
+    drop_in(impatient, "own", f"echo >> {impatient}/runs; setsid sleep 60 & echo $! > {impatient}/pid; wait")
+
+    try:
+        for _ in range(3):
+            assert health.slow_causes(health.settings()) == ["own: not finished after 1 s"]
+        assert alive((impatient / "pid").read_text().strip())
+        assert (impatient / "runs").read_text() == "\n"
+    finally:
+        os.kill(int((impatient / "pid").read_text()), signal.SIGKILL)
+
+    assert gone((impatient / "pid").read_text().strip())
+    drop_in(impatient, "own", "exit 0")
+    assert health.slow_causes(health.settings()) == []
+
+
+def test_a_drop_in_that_runs_in_another_check_is_waited_for(place: pathlib.Path) -> None:
+    drop_in(place, "own", "exit 1")
+    with (place / "lock-drop-in-own.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        timer = threading.Timer(1, lambda: fcntl.flock(lock, fcntl.LOCK_UN))
+        timer.start()
+        assert health.slow_causes(health.settings()) == ["own: exited with 1"]
+        timer.join()
+
+
+def test_all_that_may_wait_is_within_the_deadline() -> None:
+    slowest_looks = 4 * health.LOCK_SECONDS + health.LOOK_SECONDS
+
+    assert max(health.DROP_IN_LOOK_SECONDS, slowest_looks) + 2 * health.SCONTROL_SECONDS < health.DEADLINE
+    assert health.DROP_IN_LOOK_SECONDS > 2 * health.DROP_IN_SECONDS
+
+
 # The program as slurmd runs it
 
 
@@ -438,7 +600,8 @@ class Worker:
             text = self.replace(text, f'\n{name} = "', f'\n{name} = "{place / name}"  # ')
         text = self.replace(text, '\nLOCK = "', f'\nLOCK = "{place}/lock-"  # ')
         text = self.replace(text, "\nCONFIGURATIONS = (", f'\nCONFIGURATIONS = ("{place}/slurm.conf",)  # ')
-        text = self.replace(text, '"PATH": "', f'"PATH": "{place}/bin:')
+        text = self.replace(text, '\nPATH = "', f'\nPATH = "{place}/bin:')
+        text = self.replace(text, '\nDROP_INS = "', f'\nDROP_INS = "{place}/health.d"  # ')
         self.program.write_text(text)
         self.program.chmod(0o755)
         self.shows("IDLE")
@@ -505,6 +668,21 @@ def test_a_worker_with_less_memory_is_drained_and_comes_back(worker: Worker) -> 
     said, told = worker.check()
     assert told == ["update", "NodeName=node1", "State=RESUME"]
     assert MEMORY in said
+
+
+def test_a_worker_whose_drop_in_fails_is_drained_and_comes_back(worker: Worker) -> None:
+    drop_in(worker.place, "fan", "echo fan 2 is off; exit 1")
+
+    said, told = worker.check()
+    assert told == ["update", "NodeName=node1", "State=DRAIN", "Reason=slurmstead: fan: fan 2 is off"]
+
+    worker.shows("IDLE+DRAIN", "slurmstead: fan: fan 2 is off")
+    assert worker.check() == ("", [])
+
+    drop_in(worker.place, "fan", "exit 0")
+    said, told = worker.check()
+    assert told == ["update", "NodeName=node1", "State=RESUME"]
+    assert said == "resumed node1, which was drained for: fan: fan 2 is off\n"
 
 
 @pytest.mark.parametrize("memory", [1421312, 1945600])
@@ -593,7 +771,7 @@ def test_slurmd_does_not_wait_for_a_stuck_look(worker: Worker) -> None:
     worker.program.write_text(worker.replace(text, "        seen = os.statvfs(", hanging))
     # As a process that even SIGKILL does not end.
     worker.program.write_text(
-        worker.replace(worker.program.read_text(), "    os.kill(look.pid, ", "    max(look.pid, ")
+        worker.replace(worker.program.read_text(), "    os.killpg(look.pid, ", "    max(look.pid, ")
     )
     started = time.monotonic()
 

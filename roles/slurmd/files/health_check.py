@@ -3,8 +3,8 @@
 """HealthCheckProgram of Slurm, run as root by slurmd before it registers and in every HealthCheckInterval.
 
 Drains this worker when it has less than slurm.conf declares, when the share, scratch or its own disk cannot be used,
-when the clock is off or when a cgroup controller is missing; resumes it once nothing is wrong. A drain that is not its
-own stays.
+when the clock is off, when a cgroup controller is missing or when a drop-in fails; resumes it once nothing is wrong. A
+drain that is not its own stays.
 
 slurmd runs it with SLURMD_NODENAME and nothing else in the environment, and waits for the end of its output
 (run_script_health_check in src/slurmd/slurmd/slurmd.c, 21.08 to 24.11).
@@ -13,6 +13,7 @@ slurmd runs it with SLURMD_NODENAME and nothing else in the environment, and wai
 from __future__ import annotations
 
 import fcntl
+import functools
 import os
 import re
 import select
@@ -27,6 +28,9 @@ from typing import NamedTuple
 
 SETTINGS = "/etc/default/slurmstead-health"
 SCRATCH = "/etc/default/slurmstead-scratch"
+DROP_INS = "/usr/local/lib/slurmstead/health.d"
+"""Programs of the operator, which the role slurmd installs; a missing directory holds none."""
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 LOCK = "/run/slurmstead-health-"
 CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf")
 """Where scontrol looks for slurm.conf; the second is what a slurmd without a file of its own has fetched."""
@@ -44,11 +48,17 @@ LOOK_SECONDS = 20
 """Seconds for a look at what may never answer, such as an NFS server that is gone."""
 LOCK_SECONDS = 2
 """Seconds for a check that runs at the same time, because slurmd has just started."""
+DROP_IN_SECONDS = 15
+"""Seconds for a drop-in, and before that for one of the same name that another check runs."""
+DROP_IN_LOOK_SECONDS = 2 * DROP_IN_SECONDS + 2
+"""Seconds for both; with what comes after them it is less than DEADLINE."""
 SCONTROL_SECONDS = 6
 
 PREFIX = "slurmstead: "
 LONGEST = 250
 """Characters of a reason."""
+LONGEST_LINE = 120
+"""Characters of what a drop-in says."""
 MIB = 1 << 20
 
 
@@ -129,6 +139,39 @@ def below_declared(node: Node, cpus: int, memory: int) -> list[str]:
     if cpus < node.cpus:
         causes.append(f"CPUs {node.cpus - cpus} below the declared {node.cpus}")
     return causes
+
+
+def in_reason(line: str) -> str:
+    """Return a line of a program's output as a part of a reason.
+
+    scontrol prints who gave a reason in brackets after it, and drops a quotation mark at its end.
+
+    >>> in_reason('\\x1b[31mfan\\t[2] is "off"')
+    "(31mfan (2) is 'off'"
+    """
+    plain = line.translate({ord("["): "(", ord("]"): ")", ord('"'): "'"})
+    words = "".join(character if character.isprintable() else " " for character in plain).split()
+    return " ".join(words)[:LONGEST_LINE]
+
+
+def drop_in_cause(name: str, status: int, output: bytes) -> str:
+    """Say why a drop-in failed, or nothing; `status` is negative after a signal.
+
+    >>> drop_in_cause("gpu", 1, b"checking\\nGPU 0 fell off the bus\\n\\n")
+    'gpu: GPU 0 fell off the bus'
+    >>> drop_in_cause("gpu", 3, b"")
+    'gpu: exited with 3'
+    """
+    if status == 0:
+        return ""
+    lines = [line for text in output.decode(errors="replace").splitlines() if (line := in_reason(text))]
+    how = f"exited with {status}" if status > 0 else f"killed by signal {-status}"
+    return f"{name}: {lines[-1] if lines else how}"
+
+
+def overdue(name: str) -> str:
+    """Say that a drop-in has not ended in time."""
+    return f"{name}: not finished after {DROP_IN_SECONDS} s"
 
 
 def kind(reason: str) -> str:
@@ -283,43 +326,61 @@ class Look(NamedTuple):
     """A look under way."""
 
     pid: int
+    """Of its process, which leads a group of its own."""
     answer: int
     """The pipe that it writes to."""
     until: float
     """When it should have answered, on the monotonic clock."""
 
 
-def start(name: str, look: Callable[[], str]) -> Look | None:
-    """Look in a process of its own.
+def acquire(name: str, seconds: float) -> int | None:
+    """Return the descriptor of a lock; None while another process holds it.
 
-    A process that waits for a dead server cannot always be killed. It holds a lock for as long as it lives, so that
-    there is one at most: None while an earlier one holds it.
+    A process that waits for a dead server cannot always be killed. It holds its lock while it lives, so that there is
+    at most one for each name.
     """
     lock = os.open(f"{LOCK}{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    until = time.monotonic() + LOCK_SECONDS
+    until = time.monotonic() + seconds
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
+            return lock
         except BlockingIOError:
             if time.monotonic() > until:
                 os.close(lock)
                 return None
             time.sleep(0.1)
+
+
+def begin(look: Callable[[], str], seconds: float) -> Look:
+    """Look in a process of its own, which has this time to answer."""
     answer, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            # slurmd waits until nobody holds its end of the output.
+            os.setpgid(0, 0)
+            # slurmd waits until no process holds its end of the output.
             null = os.open("/dev/null", os.O_RDWR)
             for descriptor in (0, 1, 2):
                 os.dup2(null, descriptor)
             os.write(write, f"={look()}".encode())
         finally:
-            os._exit(0)
-    os.close(lock)
+            # Also what the look has started.
+            os.killpg(os.getpid(), signal.SIGKILL)
+    # In both, because either may be the first that needs it.
+    os.setpgid(pid, pid)
     os.close(write)
-    return Look(pid, answer, time.monotonic() + LOOK_SECONDS)
+    return Look(pid, answer, time.monotonic() + seconds)
+
+
+def start(name: str, look: Callable[[], str]) -> Look | None:
+    """Begin a look; None while an earlier one of the same name has not ended."""
+    lock = acquire(name, LOCK_SECONDS)
+    if lock is None:
+        return None
+    begun = begin(look, LOOK_SECONDS)
+    os.close(lock)
+    return begun
 
 
 def finish(look: Look | None) -> str | None:
@@ -333,12 +394,56 @@ def finish(look: Look | None) -> str | None:
         os.waitpid(look.pid, 0)
         return text[1:]
     # Not waited for: where the kernel waits for a dead server, it may not end.
-    os.kill(look.pid, signal.SIGKILL)
+    os.killpg(look.pid, signal.SIGKILL)
     return None
 
 
+def drop_ins() -> list[str]:
+    """Return the names of the drop-ins; hidden is what the role has not finished writing."""
+    try:
+        return sorted(name for name in os.listdir(DROP_INS) if not name.startswith("."))
+    except FileNotFoundError:
+        return []
+
+
+def run_drop_in(name: str, node: str) -> str:
+    """Run a drop-in; returns why it failed, or nothing. It is the look's process that ends what it leaves running."""
+    # Whatever the drop-in starts inherits the lock. It is waited for in here, where it delays no other look.
+    lock = acquire(f"drop-in-{name}", DROP_IN_SECONDS)
+    if lock is None:
+        return overdue(name)
+    try:
+        process = subprocess.Popen(
+            [f"{DROP_INS}/{name}"],
+            cwd="/",
+            env={"LC_ALL": "C.UTF-8", "PATH": PATH, "SLURMD_NODENAME": node},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(lock,),
+        )
+    except OSError as error:
+        # It may have left the inventory since the directory was read.
+        return f"{name}: cannot be run: {error.strerror}" if os.path.lexists(f"{DROP_INS}/{name}") else ""
+    assert process.stdout is not None
+    output, ended = process.stdout.fileno(), os.pidfd_open(process.pid)
+    # Not until the end of the output, which a process in the background may keep open.
+    watched, said = [output, ended], b""
+    until = time.monotonic() + DROP_IN_SECONDS
+    while (left := until - time.monotonic()) > 0:
+        ready, _, _ = select.select(watched, [], [], left)
+        if output in ready:
+            read = os.read(output, 4096)
+            said = (said + read)[-4096:]
+            if not read:
+                watched.remove(output)
+        elif ended in ready:
+            return drop_in_cause(name, process.wait(), said)
+    return overdue(name)
+
+
 def slow_causes(wanted: Settings) -> list[str]:
-    """Return what is wrong with disks, share and clock."""
+    """Return what is wrong with disks, share and clock, and what the drop-ins say."""
     silent = {
         "share": f"share {wanted.share} does not answer",
         "scratch": f"scratch {wanted.scratch} does not answer",
@@ -346,9 +451,14 @@ def slow_causes(wanted: Settings) -> list[str]:
         # A chrony that does not answer says nothing of the clock.
         "clock": "",
     }
+    # First, because a look that cannot start keeps the others waiting. All run at once: none takes another's time.
+    own = {name: begin(functools.partial(run_drop_in, name, wanted.node), DROP_IN_LOOK_SECONDS) for name in drop_ins()}
     started = {name: start(name, look) for name, look in looks(wanted).items()}
     answers = {name: finish(look) for name, look in started.items()}
     causes = [silent[name] if answer is None else answer for name, answer in answers.items()]
+    for name, begun in own.items():
+        answer = finish(begun)
+        causes.append(overdue(name) if answer is None else answer)
     return [cause for cause in causes if cause]
 
 
@@ -357,7 +467,7 @@ def slow_causes(wanted: Settings) -> list[str]:
 
 def run(*command: str, seconds: float) -> subprocess.CompletedProcess[str]:
     """Run a command."""
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **os.environ, "LC_ALL": "C.UTF-8"}
+    environment = {"PATH": PATH, **os.environ, "LC_ALL": "C.UTF-8"}
     return subprocess.run(
         command,
         env=environment,
