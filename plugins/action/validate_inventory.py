@@ -5,6 +5,7 @@ Arguments:
 
 control, nfs_server, workers   what the groups of the cluster are called
 optional_roles                 roles that only concern hosts that set one of their variables; default none
+files                          directory of what the roles hand to nodes; its drop-ins are checked; default none
 
 It looks at all hosts, also under --limit: an address used twice is wrong whichever of the two is configured.
 The roles' meta/argument_specs.yml say which variables there are.
@@ -35,7 +36,7 @@ CLUSTER_VARS = PROJECT / "playbooks/vars/cluster.yml"
 ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
 from ansible.module_utils.slurmstead.inventory.check import problems
-from ansible.module_utils.slurmstead.inventory.files import repeated_keys, variable_files
+from ansible.module_utils.slurmstead.inventory.files import drop_ins, repeated_keys, variable_files
 from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable
 from ansible.module_utils.slurmstead.inventory.variables import COMPARED_CONNECTION_VARIABLES
 
@@ -45,14 +46,14 @@ class ActionModule(ActionBase):
 
     _requires_connection = False
     _supports_check_mode = True
-    _VALID_ARGS = frozenset({"control", "nfs_server", "workers", "optional_roles"})
+    _VALID_ARGS = frozenset({"control", "nfs_server", "workers", "optional_roles", "files"})
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Fail with all problems of the inventory in one message, one per line."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         task_vars = task_vars or {}
         args = self._task.args
-        missing = sorted(self._VALID_ARGS - {"optional_roles"} - set(args))
+        missing = sorted(self._VALID_ARGS - {"optional_roles", "files"} - set(args))
         if missing:
             raise AnsibleActionFail(f"validate_inventory needs the names of the groups: {', '.join(missing)}.")
         groups = Groups(args["control"], args["nfs_server"], args["workers"])
@@ -85,6 +86,7 @@ class ActionModule(ActionBase):
             hosts={host: self._variables(host, task_vars, specs) for host in task_vars["groups"]["all"]},
             files=tuple(variable_files(task_vars["ansible_inventory_sources"])),
             repeated_keys=tuple(repeated_keys(task_vars["ansible_inventory_sources"])),
+            drop_ins=tuple(drop_ins(self._task.args["files"])) if self._task.args.get("files") else (),
         )
 
     def _variables(self, host: str, task_vars: dict[str, Any], specs: Specs) -> dict[str, Variable]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +14,8 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
 
-ROLES = pathlib.Path(__file__).parents[2] / "roles"
+PROJECT = pathlib.Path(__file__).parents[2]
+ROLES = PROJECT / "roles"
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
@@ -25,6 +27,19 @@ slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.conf.v
 parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
 units = importlib.import_module("ansible.module_utils.slurmstead.storage.units")
 upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
+
+
+def files_directory(inventory_dir: str | None) -> str:
+    """Return the directory `files` beside the inventory, or the project's where the inventory has none."""
+    own = pathlib.Path(inventory_dir, "files") if inventory_dir else None
+    return str(own if own and own.is_dir() else PROJECT / "files")
+
+
+def programs(directory: str) -> dict[str, str]:
+    """Return the files of a directory of the controlling computer, as Base64 by name; none if it does not exist."""
+    path = pathlib.Path(directory)
+    files = sorted(path.iterdir()) if directory and path.is_dir() else []
+    return {file.name: base64.b64encode(file.read_bytes()).decode() for file in files}
 
 
 def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -141,6 +156,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return filter by name."""
         return {
+            "files_directory": files_directory,
             "gres_lines": core_gres.gres_lines,
             "gres_is_enforced": core_gres.enforced,
             "hardware_report": hardware_report.cluster_report,
@@ -149,6 +165,7 @@ class FilterModule:
             "mount_unit": units.escape,
             "node_addresses": node_addresses,
             "problem_lines": problem_lines,
+            "programs": programs,
             "node_lines": refusing(slurm_nodes.node_lines),
             "remembered_hardware": remembered_hardware,
             "role_packages": role_packages,

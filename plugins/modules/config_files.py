@@ -33,6 +33,11 @@ options:
       group: {type: str, default: root, description: Group that owns it.}
       validate: {type: str, description: Command that fails on bad content; C(%s) becomes the new file's path.}
       optional: {type: bool, default: false, description: Leave it out on a node that lacks the directory it stands in.}
+      programs:
+        description:
+          - For a directory, all that is to be in it, as Base64 by name. Each becomes a file of mode C(0755) with the
+            directory's owner; everything else is removed from the directory.
+        type: dict
       apply:
         description:
           - Commands by which what runs takes the file, such as C(systemctl try-restart chrony.service).
@@ -114,6 +119,20 @@ def in_words(error: OSError | ValueError) -> str:
         path = pathlib.Path(error.filename)
         return f"{error.strerror} for {path}: the disk {mount_point(path)} is full; make room there"
     return str(error)
+
+
+def expanded(wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a file of the task, and after a directory of programs these and what must leave it."""
+    if wanted["programs"] is None:
+        return [wanted]
+    path = pathlib.Path(wanted["path"])
+    strays = {entry.name for entry in path.iterdir()} - set(wanted["programs"]) if path.is_dir() else set()
+    same = {**wanted, "programs": None, "mode": None}
+    programs = [
+        {**same, "path": f"{path}/{name}", "state": "file", "content_base64": content, "mode": "0755"}
+        for name, content in sorted(wanted["programs"].items())
+    ]
+    return [wanted, *programs, *({**same, "path": f"{path}/{name}", "state": "absent"} for name in sorted(strays))]
 
 
 class Entry:
@@ -308,6 +327,7 @@ def main() -> None:
                     "group": {"type": "str", "default": "root"},
                     "validate": {"type": "str"},
                     "optional": {"type": "bool", "default": False},
+                    "programs": {"type": "dict"},
                     "apply": {"type": "list", "elements": "str", "default": []},
                 },
                 "required_if": [("state", "file", ("content", "content_base64"), True)],
@@ -321,7 +341,7 @@ def main() -> None:
     # What is made on the way, such as a directory above a file, is for all to read however root is set up.
     os.umask(0o022)
     try:
-        entries = [Entry(wanted) for wanted in module.params["files"]]
+        entries = [Entry(wanted) for given in module.params["files"] for wanted in expanded(given)]
         refusals = [refusal for entry in entries if (refusal := entry.refusal(module.check_mode))]
         if refusals:
             module.fail_json(msg="; ".join(refusals))

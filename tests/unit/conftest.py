@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from ansible.module_utils.slurmstead.inventory.check import problems
-from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable, VariableFile
+from ansible.module_utils.slurmstead.inventory.model import DropIn, Groups, Inventory, Specs, Variable, VariableFile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -43,6 +43,7 @@ def said(specs: Specs) -> Callable[..., list[str]]:
         everywhere: Mapping[str, Any] | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         files: Sequence[VariableFile] = (),
+        drop_ins: Sequence[DropIn] = (),
         **own: Mapping[str, Any],
     ) -> list[str]:
         members = {**GROUPS, **(groups or {})}
@@ -52,7 +53,7 @@ def said(specs: Specs) -> Callable[..., list[str]]:
             hosts[host] = {
                 name: value if isinstance(value, Variable) else Variable(value) for name, value in variables.items()
             }
-        inventory = Inventory(members, hosts, files)
+        inventory = Inventory(members, hosts, files, drop_ins=drop_ins)
         return [str(problem) for problem in problems(inventory, Groups("control", "nfs_server", "workers"), specs)]
 
     return check

@@ -6,7 +6,8 @@ import pathlib
 
 import pytest
 
-from ansible.module_utils.slurmstead.inventory.files import directories, repeated_keys, variable_files
+from ansible.module_utils.slurmstead.inventory.files import directories, drop_ins, repeated_keys, variable_files
+from ansible.module_utils.slurmstead.inventory.model import DropIn
 
 REPEATED = {
     "a host": ("all:\n  hosts:\n    node1:\n    node1:\n", [("node1", 3, 4)]),
@@ -62,3 +63,32 @@ def test_files_and_directories_of_variables_are_found_for_a_file_and_for_a_direc
 
 def test_a_list_of_hosts_has_no_files() -> None:
     assert directories(["node1,node2"]) == []
+
+
+def test_what_may_be_a_drop_in_is_described(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    directory = tmp_path / "files/health.d"
+    (directory / "directory").mkdir(parents=True)
+    for name, content, mode in (("good", "#!/bin/sh\n:\n", 0o755), ("text", "x" * 999, 0o644), (".hidden", "", 0o644)):
+        (directory / name).write_text(content)
+        (directory / name).chmod(mode)
+    (directory / "link").symlink_to("good")
+    (directory / "lost").symlink_to("nowhere")
+    (tmp_path / "files/julia").mkdir()
+    (tmp_path / "files/julia/archive").write_text("")
+
+    assert {found.path.removeprefix("files/health.d/"): found for found in drop_ins("files")} == {
+        name: DropIn(f"files/health.d/{name}", *seen)
+        for name, *seen in (
+            (".hidden", True, False, b""),
+            ("directory", False, False, b""),
+            ("good", True, True, b"#!/bin/sh\n"),
+            ("link", True, True, b"#!/bin/sh\n"),
+            ("lost", False, False, b""),
+            ("text", True, False, b"x" * 256),
+        )
+    }
+
+
+def test_a_site_without_files_has_no_drop_ins(tmp_path: pathlib.Path) -> None:
+    assert list(drop_ins(str(tmp_path / "files"))) == []

@@ -10,7 +10,7 @@ import pytest
 
 from ansible.module_utils.slurmstead.inventory import structure as inventory_structure
 from ansible.module_utils.slurmstead.inventory.check import problems
-from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable, VariableFile
+from ansible.module_utils.slurmstead.inventory.model import DropIn, Groups, Inventory, Specs, Variable, VariableFile
 from ansible.module_utils.slurmstead.inventory.variables import faults
 
 Said = Callable[..., list[str]]
@@ -118,6 +118,45 @@ def test_a_file_of_variables_that_nobody_reads_is_named(said: Said, kind: str, n
     path = f"inventory/{kind}_vars/{name}.yml"
 
     assert said(files=[VariableFile(path, kind, name)]) == [f"{path}: {expected}"]
+
+
+EVERYTHING_RUNS = "but everything in this directory is run on nodes"
+DROP_IN_CASES: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no mode": ("gpu", {"is_executable": False}, "is not executable. Run `chmod +x files/health.d/gpu`, or move it"),
+    "directory": ("lib", {"is_file": False}, f"is not a file, {EVERYTHING_RUNS}. Move it elsewhere."),
+    "hidden": (".gitkeep", {}, f"is hidden, {EVERYTHING_RUNS}. Remove it."),
+    "swap file": (".gpu.swp", {"is_executable": False}, "is hidden"),
+    **{
+        name: (name, {"is_executable": False}, f"is an editor's backup, {EVERYTHING_RUNS}. Remove it.")
+        for name in ("gpu~", "gpu.bak", "gpu.orig", "#gpu#", "gpu.sh.swp")
+    },
+    "text": ("README.md", {"first_line": b"# Checks"}, "has no #! at its beginning. Name its interpreter in the first"),
+    "empty": ("gpu", {"first_line": b""}, "has no #! at its beginning"),
+    "binary": ("gpu", {"first_line": b"\x7fELF"}, "has no #! at its beginning"),
+    "Windows": ("gpu", {"first_line": b"#!/bin/sh\r\n"}, "has a first line that ends with a carriage return"),
+    "blank": ("gpu 1", {}, "has a name that a drop-in cannot have. Use at most 64 letters, digits, hyphens,"),
+    "option": ("-gpu", {}, "has a name that a drop-in cannot have"),
+    "long": ("g" * 65, {}, "has a name that a drop-in cannot have"),
+}
+
+
+@pytest.mark.parametrize(("name", "seen", "expected"), DROP_IN_CASES.values(), ids=DROP_IN_CASES)
+def test_a_drop_in_that_no_node_could_run_is_named(said: Said, name: str, seen: dict[str, Any], expected: str) -> None:
+    (found,) = said(drop_ins=[DropIn(f"files/health.d/{name}", **seen)])
+
+    assert found.startswith(f"files/health.d/{name}: {expected}")
+
+
+def test_drop_ins_of_a_misspelled_directory_are_named(said: Said) -> None:
+    assert said(drop_ins=[DropIn("files/heath.d/gpu"), DropIn("files/conf.d/x")]) == [
+        "files/conf.d/x: no role reads conf.d. Rename or remove the directory.",
+        "files/heath.d/gpu: no role reads heath.d. Did you mean health.d?",
+    ]
+
+
+@pytest.mark.parametrize("name", ["gpu", "10-gpu.sh", "Fan_2", "a.py"])
+def test_a_drop_in_that_can_be_run_is_good(said: Said, name: str) -> None:
+    assert said(drop_ins=[DropIn(f"files/health.d/{name}")]) == []
 
 
 VARIABLE_CASES = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,6 +102,13 @@ def test_a_host_that_stands_twice_is_named_with_both_lines(validate: Validate) -
     assert problems(process)[0].endswith(
         "hosts.yml:7: node1 stands there again, so that what line 4 says of it is lost. Keep one of them."
     )
+
+
+def test_a_drop_in_of_the_site_is_checked(validate: Validate) -> None:
+    process = validate({"hosts.yml": HOSTS + GROUPS, "files/health.d/gpu": "#!/bin/sh\n"})
+
+    (problem,) = problems(process)
+    assert re.fullmatch(r".*/inventory/files/health\.d/gpu: is not executable\. Run `chmod \+x .*`.*", problem)
 
 
 def test_a_variable_of_the_command_line_is_checked_too(validate: Validate) -> None:

@@ -520,3 +520,43 @@ def test_a_file_of_a_unit_is_read_by_systemd_first(load_module: Callable[[str], 
 
     assert unit.apply == ["systemctl daemon-reload", "systemctl try-restart a.service"]
     assert other.apply == ["systemctl try-restart a.service"]
+
+
+def programs(**texts: str) -> dict[str, str]:
+    """Programs as the module is given them."""
+    return {name: base64.b64encode(text.encode()).decode() for name, text in texts.items()}
+
+
+def test_a_directory_of_programs_holds_them_and_nothing_else(put: RunModule, tmp_path: pathlib.Path) -> None:
+    directory = tmp_path / "health.d"
+    wanted = {"path": directory, "state": "directory", "programs": programs(a="#!/bin/sh\n", b="#!/bin/sh\n")}
+    put(wanted)
+    before = tree(tmp_path)
+
+    second = put(wanted)
+
+    assert (second.changed, tree(tmp_path)) == (False, before)
+    assert (mode(directory), mode(directory / "a"), sorted(os.listdir(directory))) == (0o755, 0o755, ["a", "b"])
+
+    # One that is no longer wanted, and what a killed run, an editor and an administrator left.
+    for name in (".a.x1y2", "a~", "own"):
+        (directory / name).write_text("")
+    (directory / "old").mkdir()
+    (directory / "old/file").write_text("")
+    inode = (directory / "a").stat().st_ino
+
+    preview = put({**wanted, "programs": programs(a="#!/bin/sh\n")}, _ansible_check_mode=True)
+    assert sorted(os.listdir(directory)) == [".a.x1y2", "a", "a~", "b", "old", "own"]
+    done = put({**wanted, "programs": programs(a="#!/bin/sh\n")})
+
+    assert preview.result["changed_paths"] == done.result["changed_paths"]
+    assert done.result["changed_paths"] == [str(directory / name) for name in (".a.x1y2", "a~", "b", "old", "own")]
+    assert os.listdir(directory) == ["a"]
+    assert (directory / "a").stat().st_ino == inode
+
+    (directory / "a").chmod(0o644)
+    assert put({**wanted, "programs": programs(a="#!/bin/sh\n")}).result["changed_paths"] == [str(directory / "a")]
+    assert mode(directory / "a") == 0o755
+
+    assert put({**wanted, "programs": {}}).changed
+    assert os.listdir(directory) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from ansible.module_utils.slurmstead.inventory.model import RepeatedKey, VariableFile
+from ansible.module_utils.slurmstead.inventory.model import DropIn, RepeatedKey, VariableFile
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")
 """Ansible's YAML_FILENAME_EXTENSIONS, and none."""
@@ -28,6 +28,18 @@ def variable_files(sources: Iterable[str]) -> Iterator[VariableFile]:
             for path in sorted(directory.glob(f"{kind}_vars/*")):
                 if path.is_dir() or path.suffix in YAML_SUFFIXES:
                     yield VariableFile(os.path.relpath(path), kind, path.name if path.is_dir() else path.stem)
+
+
+def drop_ins(directory: str) -> Iterator[DropIn]:
+    """What is in files/*.d; the entries of other directories are not drop-ins."""
+    for path in sorted(Path(directory).glob("*.d/*")):
+        first = b""
+        if path.is_file():
+            with path.open("rb") as file:
+                first = file.readline(256)
+        # Not os.access(), which lets root execute what others cannot.
+        executable = bool(path.is_file() and path.stat().st_mode & 0o100)
+        yield DropIn(os.path.relpath(path), path.is_file(), executable, first)
 
 
 def repeated_keys(sources: Iterable[str]) -> Iterator[RepeatedKey]:

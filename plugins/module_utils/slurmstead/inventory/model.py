@@ -51,6 +51,18 @@ class RepeatedKey:
 
 
 @dataclass(frozen=True)
+class DropIn:
+    """An entry of a directory of drop-ins, whose programs the roles install on nodes."""
+
+    path: str
+    is_file: bool = True
+    """also behind a link"""
+    is_executable: bool = True
+    first_line: bytes = b"#!/bin/sh\n"
+    """of the file, at most 256 bytes"""
+
+
+@dataclass(frozen=True)
 class Inventory:
     """The whole inventory, whatever --limit says."""
 
@@ -60,6 +72,7 @@ class Inventory:
     """variables by host and name"""
     files: Sequence[VariableFile] = ()
     repeated_keys: Sequence[RepeatedKey] = ()
+    drop_ins: Sequence[DropIn] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Problem, did_you_mean, nearest
+from ansible.module_utils.slurmstead.inventory.model import DropIn, Groups, Inventory, Problem, did_you_mean, nearest
 
 RESERVED_NAMES = frozenset({"all", "default", "localhost", "ungrouped"})
 """ALL and DEFAULT are reserved words of NodeName (slurm.conf(5)), the others are Ansible's or everybody's own."""
@@ -130,6 +130,48 @@ def no_key_is_repeated(inventory: Inventory, groups: Groups) -> Iterator[Problem
         )
 
 
+DROP_INS = ("health.d",)
+"""The directories of drop-ins in files/."""
+
+_DROP_IN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_BACKUP = re.compile(r".*(~|\.(bak|dpkg-.*|old|orig|rej|save|sw[a-p]|tmp))|#.*#")
+
+
+def drop_ins_can_be_run(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
+    """A check that no node runs would look like one that finds nothing."""
+    for drop_in in inventory.drop_ins:
+        directory, name = drop_in.path.split("/")[-2:]
+        if directory not in DROP_INS:
+            advice = did_you_mean(directory, DROP_INS, "Rename or remove the directory")
+            yield Problem(drop_in.path, f"no role reads {directory}", advice)
+            continue
+        for wrong, advice in _drop_in_faults(drop_in, name):
+            yield Problem(drop_in.path, wrong, advice)
+
+
+def _drop_in_faults(drop_in: DropIn, name: str) -> Iterator[tuple[str, str]]:
+    if name.startswith("."):
+        yield "is hidden, but everything in this directory is run on nodes", "Remove it"
+    elif _BACKUP.fullmatch(name):
+        yield "is an editor's backup, but everything in this directory is run on nodes", "Remove it"
+    elif not drop_in.is_file:
+        yield "is not a file, but everything in this directory is run on nodes", "Move it elsewhere"
+    elif not _DROP_IN.fullmatch(name):
+        yield (
+            "has a name that a drop-in cannot have",
+            "Use at most 64 letters, digits, hyphens, underscores and dots, and begin with a letter or digit",
+        )
+    elif not drop_in.is_executable:
+        yield "is not executable", f"Run `chmod +x {drop_in.path}`, or move it elsewhere"
+    elif not drop_in.first_line.startswith(b"#!"):
+        yield "has no #! at its beginning", "Name its interpreter in the first line, as in #!/bin/sh"
+    elif drop_in.first_line.endswith(b"\r\n"):
+        yield (
+            "has a first line that ends with a carriage return, so that Linux does not find its interpreter",
+            f"Run `sed -i 's/\\r$//' {drop_in.path}`",
+        )
+
+
 CHECKS: tuple[Callable[[Inventory, Groups], Iterator[Problem]], ...] = (
     required_groups_have_hosts,
     single_host_groups_have_one_host,
@@ -140,4 +182,5 @@ CHECKS: tuple[Callable[[Inventory, Groups], Iterator[Problem]], ...] = (
     no_host_is_called_like_a_group,
     variable_files_belong_to_a_group_or_host,
     no_key_is_repeated,
+    drop_ins_can_be_run,
 )
