@@ -10,6 +10,7 @@ import pytest
 
 FILES = pathlib.Path(__file__).resolve().parents[2] / "roles" / "scratch" / "files"
 CONFIGURATION = "/etc/default/slurmstead-scratch"
+DROP_INS = "/usr/local/lib/slurmstead/"
 SCRIPTS = ("prolog", "task-prolog", "epilog")
 
 
@@ -26,17 +27,24 @@ class Node:
         for name, script in self.scripts.items():
             text = (FILES / name).read_text()
             assert CONFIGURATION in text
-            script.write_text(text.replace(CONFIGURATION, str(self.configuration)))
+            script.write_text(text.replace(CONFIGURATION, str(self.configuration)).replace(DROP_INS, f"{root}/"))
             script.chmod(0o755)
 
-    def run(self, name: str, **environment: str) -> str:
-        """Run a script as Slurm does for job 42; it must succeed. Returns what it prints."""
+    def run(self, name: str, status: int = 0, **environment: str) -> str:
+        """Run a script as Slurm does for job 42; returns what it prints."""
         given = {"SLURM_JOB_ID": "42", "SLURM_JOB_UID": str(os.geteuid()), **environment}
         done = subprocess.run(
             [str(self.scripts[name])], env=given, capture_output=True, text=True, check=False, timeout=60
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == status, done.stderr
         return done.stdout
+
+    def drop_in(self, name: str, script: str, mode: int = 0o755) -> None:
+        """Put a drop-in in place."""
+        path = self.scratch.parent / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(mode)
 
 
 @pytest.fixture
@@ -127,3 +135,46 @@ def test_a_node_without_the_configuration_runs_jobs(node: Node, name: str) -> No
     node.configuration.unlink()
     node.run(name)
     assert not node.job.exists()
+
+
+@pytest.mark.parametrize("name", ["prolog", "epilog"])
+def test_drop_ins_run_in_the_order_of_their_names(node: Node, name: str) -> None:
+    for drop_in in ("20-b", "10-a", "30-c"):
+        node.drop_in(f"{name}.d/{drop_in}", 'echo "${0##*/} $SLURM_JOB_ID"')
+    # What the role is about to write.
+    node.drop_in(f"{name}.d/.40-d.x1y2", "echo hidden")
+    node.drop_in(f"{name}.d/50-e", "echo not executable", 0o644)
+
+    assert node.run(name).split("\n")[:-1] == ["10-a 42", "20-b 42", "30-c 42"]
+
+
+def test_drop_ins_find_the_directory_before_and_after_the_job(node: Node) -> None:
+    for name in ("prolog", "epilog"):
+        node.drop_in(f"{name}.d/own", f"[ -d {node.job} ]")
+        node.run(name)
+
+    assert not node.job.exists()
+
+
+def test_no_job_starts_where_a_drop_in_of_the_prolog_fails(node: Node) -> None:
+    node.drop_in("prolog.d/10-a", "exit 3")
+    node.drop_in("prolog.d/20-b", "echo not run")
+
+    assert node.run("prolog", status=3) == ""
+
+
+def test_a_drop_in_of_the_epilog_that_fails_keeps_no_other_from_its_work(node: Node) -> None:
+    node.run("prolog")
+    node.drop_in("epilog.d/10-a", "exit 3")
+    node.drop_in("epilog.d/20-b", "echo run")
+
+    assert node.run("epilog", status=3) == "run\n"
+    assert not node.job.exists()
+
+
+@pytest.mark.parametrize("name", ["prolog", "epilog"])
+def test_drop_ins_run_on_a_node_without_scratch(node: Node, name: str) -> None:
+    node.configuration.unlink()
+    node.drop_in(f"{name}.d/own", "exit 4")
+
+    node.run(name, status=4)

@@ -156,7 +156,7 @@ def test_drop_ins_of_a_misspelled_directory_are_named(said: Said) -> None:
 
 @pytest.mark.parametrize("name", ["gpu", "10-gpu.sh", "Fan_2", "a.py"])
 def test_a_drop_in_that_can_be_run_is_good(said: Said, name: str) -> None:
-    assert said(drop_ins=[DropIn(f"files/health.d/{name}")]) == []
+    assert said(drop_ins=[DropIn(f"files/{kind}.d/{name}") for kind in ("health", "prolog", "epilog")]) == []
 
 
 VARIABLE_CASES = {

@@ -130,7 +130,7 @@ def no_key_is_repeated(inventory: Inventory, groups: Groups) -> Iterator[Problem
         )
 
 
-DROP_INS = ("health.d",)
+DROP_INS = ("epilog.d", "health.d", "prolog.d")
 """The directories of drop-ins in files/."""
 
 _DROP_IN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
