@@ -5,9 +5,14 @@ from __future__ import annotations
 import base64
 import importlib.util
 import pathlib
+import subprocess
 from typing import Any
 
 import pytest
+
+from ansible.module_utils.slurmstead.inventory.files import drop_ins
+from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory
+from ansible.module_utils.slurmstead.inventory.structure import drop_ins_can_be_run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SPEC = importlib.util.spec_from_file_location("slurmstead_filters", ROOT / "plugins/filter/slurmstead.py")
@@ -41,3 +46,37 @@ def test_a_directory_that_does_not_exist_has_no_programs(directory: str) -> None
 
 def test_the_project_brings_no_drop_ins_of_its_own() -> None:
     assert not [path for path in (ROOT / "files").glob("*") if path.name != "README.md"]
+
+
+def test_the_examples_are_drop_ins_that_can_be_run() -> None:
+    found = tuple(drop_ins(str(ROOT / "examples")))
+
+    assert found
+    assert list(drop_ins_can_be_run(Inventory({}, {}, drop_ins=found), Groups("c", "n", "w"))) == []
+
+
+@pytest.mark.parametrize(
+    ("sensors", "code", "said"),
+    [
+        ({}, 0, ""),
+        ({"soc": "89999", "gpu": "-5000"}, 0, ""),
+        ({"soc": "40000", "bigcore0-thermal": "93120"}, 1, "bigcore0-thermal is at 93 C, the limit is 90 C\n"),
+        ({"off": None, "soc": "90000"}, 1, "soc is at 90 C, the limit is 90 C\n"),
+    ],
+)
+def test_the_example_sees_a_machine_that_is_too_hot(
+    tmp_path: pathlib.Path, sensors: dict[str, str | None], code: int, said: str
+) -> None:
+    for number, (name, seen) in enumerate(sensors.items()):
+        zone = tmp_path / f"thermal_zone{number}"
+        zone.mkdir()
+        (zone / "type").write_text(f"{name}\n")
+        if seen is not None:
+            (zone / "temp").write_text(f"{seen}\n")
+    text = (ROOT / "examples/health.d/temperature").read_text()
+    assert text.count("/sys/class/thermal") == 1
+
+    script = text.replace("/sys/class/thermal", str(tmp_path))
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False, timeout=30)
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, said, "")
