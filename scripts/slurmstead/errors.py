@@ -10,7 +10,7 @@ SteadError
 │   └── JobFailed      4  a job on the cluster did not end well
 └── Interrupted  128 + n  ended by signal n: 130 after Ctrl-C, 143 after SIGTERM
 
-The exit codes are an interface: README.md lists them and tests/unit/scripts/cli/test_exit_codes.py holds them.
+The exit codes are an interface: docs/tour.md lists them and tests/unit/scripts/cli/test_exit_codes.py holds them.
 """
 
 import enum

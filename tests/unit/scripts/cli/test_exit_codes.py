@@ -1,4 +1,4 @@
-"""The exit codes that README.md promises, each brought about by a real run of ansible-playbook."""
+"""The exit codes that docs/tour.md promises, each brought about by a real run of ansible-playbook."""
 
 import os
 import subprocess
