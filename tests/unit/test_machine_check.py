@@ -47,8 +47,8 @@ def check(tmp_path: pathlib.Path) -> Check:
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         groups = {group: {"hosts": {"node1": None}} for group in ("control", "nfs_server", "workers")}
         play = {"hosts": "all", "vars_files": [str(ROOT / "playbooks/vars/cluster.yml")]}
-        look = {"name": "Look", "ansible.builtin.import_role": {"name": "machine_check", "tasks_from": "look"}}
-        disks = {"name": "Probe", "ansible.builtin.set_fact": {"__scratch_probe": {"problems": list(disks_refused)}}}
+        look = {"name": "Look", "ansible.builtin.import_role": {"name": "machine_check", "tasks_from": "inspect"}}
+        disks = {"name": "Probe", "ansible.builtin.set_fact": {"scratch_probe": {"problems": list(disks_refused)}}}
         files = {
             "hosts.yml": yaml.safe_dump({"all": {"vars": local, "hosts": hosts}, **groups}),
             "check.yml": yaml.safe_dump([{**play, "tasks": [look, disks]}, {**play, "roles": ["machine_check"]}]),
