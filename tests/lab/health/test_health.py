@@ -235,7 +235,7 @@ def test_a_drop_in_drains_and_its_end_resumes(lab: Any, site: pathlib.Path, vict
         assert said(lab, next(name for name in lab.workers if name != victim)) == ("idle", "none")
 
     wait_for(lab, victim, "idle", 2 * INTERVAL)
-    assert lab.root(victim, "pgrep --full 'sleep 4321' || echo none") == "none"
+    assert lab.root(victim, "pgrep --full '[s]leep 4321' || echo none") == "none"
 
 
 def test_the_programs_before_and_after_a_job_run(lab: Any, site: pathlib.Path, victim: str) -> None:
