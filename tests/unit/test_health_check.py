@@ -545,7 +545,7 @@ def test_a_drop_in_that_hangs_is_ended_with_all_that_it_started(impatient: pathl
 
 
 def test_a_drop_in_leaves_nothing_running(impatient: pathlib.Path) -> None:
-    # It keeps the output open too, for whose end nobody must wait.
+    # It also keeps the output open, and no check may wait for the end of that.
     drop_in(impatient, "own", f"sleep 60 & echo $! > {impatient}/pid; exit 0")
 
     assert health.slow_causes(health.settings()) == []
