@@ -1,4 +1,4 @@
-"""What tests of a running lab share. They are run by molecule, or by hand:
+"""What tests of a running lab share. `scripts/stead test NAME` runs them, or on a lab that runs:
 
 STEAD_LAB=NAME pytest tests/lab/default
 """

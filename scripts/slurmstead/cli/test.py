@@ -5,15 +5,41 @@ from typing import Annotated
 import typer
 
 from slurmstead.cli.consoles import out
+from slurmstead.errors import UsageError
 
 app = typer.Typer()
 
 
 @app.command()
 def test(
-    fast: Annotated[bool, typer.Option("--fast", help="Only what needs no virtual machine; under a minute.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Run only these: checks, native or scenarios.", metavar="SCENARIO")
+    ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Run the checks that need no virtual machine, in about a minute.")
+    ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Run everything; takes hours. Carries on after an interruption.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Run also what has passed with this tree.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Show what last passed and when; run nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
-    """Run all tests of this repository."""
-    from slurmstead import testing
+    """Run the tests of this repository: those of CI, unless options say otherwise."""
+    from slurmstead.testing import record, session, tree
+    from slurmstead.testing import table as shown
 
-    testing.run(out, fast=fast)
+    if fast + (everything or bool(names)) + table > 1:
+        raise UsageError("expected one of --fast, --all or names of scenarios, and --table; found more", "Choose one.")
+    if (as_json and not table) or (again and not (everything or names)):
+        raise UsageError("--json needs --table, and --again needs --all or names of scenarios")
+    if table and as_json:
+        print(shown.to_json(record.load(tree.TABLE), session.now()))
+    elif table:
+        shown.print_table(out, record.load(tree.TABLE), session.now())
+    elif fast:
+        session.run_fast(out)
+    elif everything or names:
+        session.Everything(out, names or [], again=again).run()
+    else:
+        session.run_ci(out)

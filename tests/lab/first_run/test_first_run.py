@@ -1,5 +1,5 @@
-"""A machine more costs a fraction of a cluster. It destroys the lab and makes it anew, so it is run by hand only,
-and takes longer on a slow computer than other tests may.
+"""A machine more costs a fraction of a cluster. It destroys the lab and makes it again,
+which takes longer on a slow computer than other tests may.
 
 STEAD_LAB=NAME pytest -s -o faulthandler_timeout=5400 tests/lab/first_run
 """

@@ -1,0 +1,67 @@
+"""The checks of the tree that need no virtual machine."""
+
+import concurrent.futures
+import pathlib
+import sys
+import tempfile
+
+from rich.console import Console
+from rich.text import Text
+
+from slurmstead.paths import ROOT
+from slurmstead.runner import processes
+from slurmstead.testing import commands
+from slurmstead.testing.outcome import Outcome, show
+
+
+def local_checks(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
+    """Return the commands of the checks by name, the longest first.
+
+    :param modules: a directory that holds this repository's module_utils under the name by which modules import them
+    :param slow: run the tests that are marked as slow, too
+    """
+    marked = [] if slow else ["-m", "not slow"]
+    plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
+    pytest = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--numprocesses=auto", "--maxprocesses=4"]
+    return {
+        "pytest": [*pytest, *marked],
+        "ansible-lint": ["ansible-lint", "--offline", "--strict", "--nocolor", "-q"],
+        "mypy plugins": [
+            "mypy",
+            "--python-version=3.10",
+            "--explicit-package-bases",
+            str(modules / "ansible"),
+            *plugins,
+            *(str(path) for path in sorted((ROOT / "roles").glob("*/files/*.py"))),
+        ],
+        "mypy scripts": ["mypy", "scripts/slurmstead"],
+        "yamllint": ["yamllint", "--strict", "."],
+        "ruff check": ["ruff", "check", "--quiet", "."],
+        "ruff format": ["ruff", "format", "--check", "--quiet", "--diff", "."],
+    }
+
+
+def run_checks(console: Console, *, slow: bool) -> list[Outcome]:
+    """Run all checks at once, print each result when it comes, and the output of those that failed."""
+    outcomes = []
+    with (
+        tempfile.TemporaryDirectory(prefix="stead-") as directory,
+        concurrent.futures.ThreadPoolExecutor(max_workers=16) as pool,
+        processes.children_end_with_us(),
+    ):
+        modules = pathlib.Path(directory)
+        utilities = modules / "ansible" / "module_utils"
+        utilities.mkdir(parents=True)
+        (utilities / "slurmstead").symlink_to(ROOT / "plugins" / "module_utils" / "slurmstead")
+        settings = {"MYPYPATH": str(modules)}
+        checks = [
+            pool.submit(commands.quietly, name, command, settings)
+            for name, command in local_checks(modules, slow=slow).items()
+        ]
+        for future in concurrent.futures.as_completed(checks):
+            outcome = future.result()
+            outcomes.append(outcome)
+            show(console, outcome)
+            if not outcome.ok:
+                console.print(Text(outcome.output.rstrip()), soft_wrap=True)
+    return outcomes

@@ -1,0 +1,94 @@
+"""Running scenarios on a lab of their own, which is removed afterwards."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from slurmstead.lab import host
+from slurmstead.lab import machines as lab
+from slurmstead.paths import ROOT, lab_directory
+from slurmstead.runner import playbook
+from slurmstead.testing import commands
+from slurmstead.testing.outcome import Outcome, show
+from slurmstead.testing.scenarios import FIRST, LAB_TESTS, Kind, Scenario
+
+LAB_NAME = "test"
+"""Tests have a lab of their own, so that they leave the one alone on which a developer works."""
+
+STEAD = str(ROOT / "scripts" / "stead")
+
+
+class TestLab:
+    """A lab for the scenarios of one kind; it exists from the first scenario to the end of the block."""
+
+    __test__ = False  # Not a class of tests for pytest.
+
+    def __init__(self, console: Console, kind: Kind, *, fresh: bool) -> None:
+        """Name the lab; `fresh` if some of its machines begin without the packages of the cluster."""
+        self.console = console
+        self.kind = kind
+        self.settings = {**kind.settings, "STEAD_LAB_IMAGE": "mixed" if fresh else "baked"}
+        self.configured = False
+
+    def __enter__(self) -> "TestLab":
+        own = os.environ.get("STEAD_LAB") or LAB_NAME
+        self._before = {name: os.environ.get(name) for name in ("STEAD_LAB", *self.settings)}
+        os.environ.update(self.settings)
+        self.directory = lab_directory(lab.choose(own + self.kind.inventory.name.removeprefix("lab")))
+        self._remove()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._remove()
+        finally:
+            for name, value in self._before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+    def _remove(self) -> None:
+        if self.directory.exists():
+            lab.down(self.console, self.kind.inventory)
+
+    def run(self, scenario: Scenario) -> Outcome:
+        """Run a scenario on the configured lab and print how it ended."""
+        self.console.print(Text(scenario.key, style="bold"))
+        done = self._first(scenario) if scenario.name == FIRST else self._tests(scenario)
+        # What a failed scenario leaves is not known.
+        self.configured = done.ok and not scenario.destroys
+        show(self.console, done)
+        return done
+
+    def _first(self, scenario: Scenario) -> Outcome:
+        """Make the lab and its cluster through molecule, plainly: this shows that nothing needs the accelerator."""
+        return commands.aloud(scenario.key, ["molecule", "test", f"--scenario-name={FIRST}", "--destroy=never"], {})
+
+    def _tests(self, scenario: Scenario) -> Outcome:
+        inventory = str(self.kind.inventory)
+        steps = [
+            [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--durations-min=20"]
+            + [f"--ansible-inventory={inventory}", str(LAB_TESTS / scenario.name), *scenario.options]
+        ]
+        if not self.configured:
+            steps[:0] = [[STEAD, "lab", "up", f"--inventory={inventory}"], [STEAD, "up", f"--inventory={inventory}"]]
+        done = [Outcome(scenario.key, True, 0, "")]
+        for step in steps:
+            if done[-1].ok:
+                done.append(commands.aloud(scenario.key, step, playbook.accelerator()))
+        seconds = sum(outcome.seconds for outcome in done)
+        return Outcome(scenario.key, done[-1].ok, seconds, "".join(outcome.output for outcome in done))
+
+
+def run_scenarios(
+    console: Console, kind: Kind, scenarios: Sequence[Scenario], ended: Callable[[Scenario, Outcome], None]
+) -> list[Outcome]:
+    """Run scenarios of one kind on one lab, and tell `ended` of each; a failed one does not stop the others."""
+    host.ensure_packages(console, arm64=lab.needs_arm64(kind.inventory))
+    outcomes = []
+    with TestLab(console, kind, fresh=any(scenario.name == FIRST for scenario in scenarios)) as own:
+        for scenario in scenarios:
+            outcomes.append(own.run(scenario))
+            ended(scenario, outcomes[-1])
+    return outcomes

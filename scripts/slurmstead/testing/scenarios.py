@@ -1,0 +1,108 @@
+"""The scenarios: each directory of tests/lab on a lab, with a Debian release."""
+
+import dataclasses
+import itertools
+import pathlib
+from collections.abc import Iterable
+
+from slurmstead.errors import UsageError
+from slurmstead.paths import LAB_INVENTORY, ROOT
+
+LAB_TESTS = ROOT / "tests" / "lab"
+NATIVE_TESTS = ROOT / "tests" / "native"
+
+CHECKS = "checks"
+NATIVE = "native"
+"""What is in the table beside the scenarios: the checks of the tree, and tests/native."""
+
+FIRST = "default"
+"""It makes its own lab, from freshly installed machines; scenarios after it find that lab running."""
+
+RK1_INVENTORY = ROOT / "inventory" / "lab-rk1"
+RAY_MEMORY = 3584
+"""MiB per machine; Ray needs more than the usual 1024."""
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Kind:
+    """What a lab is made from; scenarios of one kind share a lab. `memory` in MiB per machine, 0 for the default."""
+
+    release: str = "bookworm"
+    inventory: pathlib.Path = LAB_INVENTORY
+    memory: int = 0
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment variables that make this lab."""
+        memory = {"STEAD_LAB_MEMORY": str(self.memory)} if self.memory else {}
+        return {"STEAD_LAB_RELEASE": self.release, **memory}
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """A directory of tests/lab and the lab that it needs.
+
+    `ci`: part of CI. `destroys`: the lab that it leaves has to be configured again before the next scenario.
+    `options` are pytest's.
+    """
+
+    name: str
+    kind: Kind = Kind()
+    ci: bool = False
+    destroys: bool = False
+    options: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name of its line in the table."""
+        return f"{self.name} {self.kind.release}"
+
+
+TRIXIE = Kind("trixie")
+
+SCENARIOS = (
+    Scenario("default", ci=True),
+    Scenario("limit", ci=True),
+    Scenario("health", ci=True),
+    Scenario("disks", ci=True),
+    Scenario("reboot", ci=True, destroys=True),
+    Scenario("smoke"),
+    Scenario("gate"),
+    Scenario("doctor"),
+    Scenario("submit"),
+    Scenario("operations", destroys=True),
+    Scenario("backup", destroys=True),
+    Scenario("faults", destroys=True),
+    # It makes the lab again from images without packages, which takes longer than other tests may.
+    Scenario("first_run", destroys=True, options=("-o", "faulthandler_timeout=5400")),
+    # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
+    Scenario("engines", Kind(memory=RAY_MEMORY), options=("tests/lab/engines/scaling.py",)),
+    Scenario("default", TRIXIE),
+    Scenario("smoke", TRIXIE),
+    Scenario("gate", TRIXIE),
+    Scenario("operations", TRIXIE, destroys=True),
+    Scenario("rk3588", Kind("trixie", RK1_INVENTORY)),
+)
+"""All scenarios, in the order in which they run on their lab."""
+
+
+def choose(names: Iterable[str]) -> list[Scenario]:
+    """Return the scenarios of these names, with all their releases; all of them if no name is given.
+
+    :raises UsageError: there is no scenario of that name
+    """
+    wanted = set(names) - {CHECKS, NATIVE}
+    known = {scenario.name for scenario in SCENARIOS}
+    if wanted - known:
+        raise UsageError(
+            f"expected names of scenarios, found {', '.join(sorted(wanted - known))}",
+            f"There are {', '.join([CHECKS, NATIVE, *sorted(known)])}.",
+        )
+    return [scenario for scenario in SCENARIOS if not names or scenario.name in wanted]
+
+
+def by_kind(scenarios: Iterable[Scenario]) -> list[tuple[Kind, list[Scenario]]]:
+    """Return the scenarios grouped by the lab that they share."""
+    order = [scenario.kind for scenario in SCENARIOS]
+    ordered = sorted(scenarios, key=lambda scenario: order.index(scenario.kind))
+    return [(kind, list(group)) for kind, group in itertools.groupby(ordered, key=lambda scenario: scenario.kind)]

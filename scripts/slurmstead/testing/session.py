@@ -1,0 +1,143 @@
+"""The runs of `stead test`: CI's part, the fast part of that, and everything."""
+
+import datetime
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+
+from slurmstead.errors import CheckFailed, Interrupted
+from slurmstead.lab import host
+from slurmstead.testing import checks, commands, record, table, tree
+from slurmstead.testing.labs import run_scenarios
+from slurmstead.testing.outcome import Outcome, show, show_all
+from slurmstead.testing.scenarios import CHECKS, NATIVE, NATIVE_TESTS, SCENARIOS, Scenario, by_kind, choose
+from slurmstead.wording import count, duration
+
+CI_MINUTES = 45
+"""How long CI's part may take on a machine on which `stead demo` takes 8 minutes."""
+
+
+def now() -> datetime.datetime:
+    """Return the time, in UTC."""
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _end(console: Console, outcomes: list[Outcome], started: float) -> None:
+    show_all(console, outcomes)
+    console.print(f"{count(len(outcomes), 'check')} in {duration(time.monotonic() - started)}")
+    failed = [outcome.name for outcome in outcomes if not outcome.ok]
+    if failed:
+        raise CheckFailed(f"failed: {', '.join(failed)}")
+
+
+def run_fast(console: Console) -> None:
+    """Run what needs no virtual machine, without the tests marked as slow.
+
+    :raises CheckFailed: a check failed
+    """
+    started = time.monotonic()
+    host.ensure_packages(console, lab=False)
+    _end(console, checks.run_checks(console, slow=False), started)
+
+
+def _left_out() -> str:
+    keys = [scenario.key for scenario in SCENARIOS if not scenario.ci]
+    return f"Left out: {', '.join(keys)}. Run one: scripts/stead test NAME; run everything: scripts/stead test --all"
+
+
+def run_ci(console: Console) -> None:
+    """Run the checks and the scenarios of CI; the labs are not made after a failed check.
+
+    :raises CheckFailed: a check or a scenario failed
+    """
+    started = time.monotonic()
+    console.print(_left_out(), soft_wrap=True)
+    host.ensure_packages(console)
+    outcomes = checks.run_checks(console, slow=True)
+    if all(outcome.ok for outcome in outcomes):
+        for kind, scenarios in by_kind(scenario for scenario in SCENARIOS if scenario.ci):
+            outcomes += run_scenarios(console, kind, scenarios, lambda _scenario, _outcome: None)
+    console.print()
+    console.print(_left_out(), soft_wrap=True)
+    table.print_overdue(console, record.load(tree.TABLE), now())
+    minutes = (time.monotonic() - started) / 60
+    if minutes > CI_MINUTES:
+        console.print(
+            f"This took {minutes:.0f} minutes, expected at most {CI_MINUTES}."
+            " Take `ci=True` from a scenario in scripts/slurmstead/testing/scenarios.py.",
+            soft_wrap=True,
+        )
+    _end(console, outcomes, started)
+
+
+class Everything:
+    """A run of chosen lines of the table, which writes down each that passes."""
+
+    def __init__(self, console: Console, names: Sequence[str], *, again: bool) -> None:
+        """Choose the lines; those that passed with this tree are left out, unless `again`.
+
+        :raises UsageError: there is no scenario of that name
+        """
+        self.console = console
+        self.names = names
+        self.commit = tree.commit()
+        self.chosen = choose(names)
+        done = {} if again or not self.commit else record.load(tree.TABLE)
+        self.done = {key for key, line in done.items() if tree.same(line.commit, str(self.commit))}
+
+    def _note(self, key: str, outcome: Outcome) -> None:
+        # The tree may have changed meanwhile.
+        if outcome.ok and self.commit and tree.commit() == self.commit:
+            record.note(tree.TABLE, key, outcome, self.commit, now())
+
+    def _wants(self, key: str) -> bool:
+        return (not self.names or key in self.names) and key not in self.done
+
+    def _local(self) -> Iterator[Outcome]:
+        if self._wants(CHECKS):
+            started = time.monotonic()
+            found = checks.run_checks(self.console, slow=True)
+            output = "".join(f"{outcome.output}\n" for outcome in found)
+            seconds = time.monotonic() - started
+            whole = Outcome(CHECKS, all(outcome.ok for outcome in found), seconds, output)
+            self._note(CHECKS, whole)
+            yield whole
+        if NATIVE_TESTS.exists() and self._wants(NATIVE):
+            command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", str(NATIVE_TESTS)]
+            whole = commands.aloud(NATIVE, command, {})
+            show(self.console, whole)
+            self._note(NATIVE, whole)
+            yield whole
+
+    def run(self) -> None:
+        """Run them; a failed one does not stop the others.
+
+        :raises CheckFailed: one of them failed
+        """
+        started = time.monotonic()
+        if self.commit is None:
+            self.console.print(
+                "This tree differs from its commit: what passes is not written to tests/passed.json.", soft_wrap=True
+            )
+        skipped = [key for key in record.keys() if key in self.done and self._is_chosen(key)]
+        if skipped:
+            self.console.print(
+                f"Passed with this tree, not run again: {', '.join(skipped)} (--again runs them).", soft_wrap=True
+            )
+        host.ensure_packages(self.console)
+        try:
+            outcomes = list(self._local())
+            for kind, scenarios in by_kind(scenario for scenario in self.chosen if scenario.key not in self.done):
+                outcomes += run_scenarios(self.console, kind, scenarios, self._scenario_ended)
+        except Interrupted as error:
+            raise Interrupted(error.signal_number, "The same command carries on with what has not passed.") from None
+        table.print_table(self.console, record.load(tree.TABLE), now())
+        _end(self.console, outcomes, started)
+
+    def _is_chosen(self, key: str) -> bool:
+        return not self.names or key.partition(" ")[0] in self.names
+
+    def _scenario_ended(self, scenario: Scenario, outcome: Outcome) -> None:
+        self._note(scenario.key, outcome)

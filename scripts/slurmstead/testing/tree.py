@@ -1,0 +1,27 @@
+"""The tree that is tested: its commit, and whether it is that commit."""
+
+import pathlib
+import subprocess
+
+from slurmstead.paths import ROOT
+
+TABLE = ROOT / "tests" / "passed.json"
+"""The table of what last passed. It is part of the tree but no test reads it, so a commit of it changes no result."""
+
+REST = ("--", ".", f":(exclude){TABLE.relative_to(ROOT)}")
+
+
+def _git(root: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+
+
+def commit(root: pathlib.Path = ROOT) -> str | None:
+    """Return the commit of a tree; None if a file differs from it, the table aside, or if there is no repository."""
+    head = _git(root, "rev-parse", "HEAD")
+    status = _git(root, "status", "--porcelain", *REST)
+    return head.stdout.strip() if head.returncode == status.returncode == 0 and not status.stdout else None
+
+
+def same(one: str, other: str, root: pathlib.Path = ROOT) -> bool:
+    """Whether two commits have the same files, the table aside."""
+    return one == other or _git(root, "diff", "--quiet", one, other, *REST).returncode == 0

@@ -1,0 +1,45 @@
+"""Which scenarios there are, and on which labs they run."""
+
+import pytest
+
+from slurmstead.errors import UsageError
+from slurmstead.testing.scenarios import CHECKS, FIRST, LAB_TESTS, SCENARIOS, by_kind, choose
+
+
+def test_every_directory_of_lab_tests_is_a_scenario():
+    directories = {path.parent.name for path in LAB_TESTS.glob("*/test_*.py")}
+    assert {scenario.name for scenario in SCENARIOS} == directories
+
+
+def test_no_two_scenarios_have_one_line_in_the_table():
+    keys = [scenario.key for scenario in SCENARIOS]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_scenarios_of_ci_run_on_one_lab_that_the_first_one_makes():
+    ((_, scenarios),) = by_kind(scenario for scenario in SCENARIOS if scenario.ci)
+    assert scenarios[0].name == FIRST
+
+
+def test_scenarios_that_share_a_lab_run_one_after_the_other():
+    groups = by_kind(reversed(SCENARIOS))
+    assert len(groups) == len({kind for kind, _ in groups})
+    assert sum(len(scenarios) for _, scenarios in groups) == len(SCENARIOS)
+
+
+def test_a_name_stands_for_all_its_releases():
+    assert [scenario.key for scenario in choose(["smoke"])] == ["smoke bookworm", "smoke trixie"]
+
+
+def test_without_a_name_all_scenarios_are_chosen():
+    assert choose([]) == list(SCENARIOS)
+
+
+def test_the_name_of_the_checks_chooses_no_scenario():
+    assert choose([CHECKS]) == []
+
+
+def test_a_name_that_is_not_a_scenario_is_refused_with_those_that_are():
+    with pytest.raises(UsageError, match="expected names of scenarios, found smok$") as error:
+        choose(["smok", "gate"])
+    assert "smoke" in error.value.hint

@@ -1,0 +1,154 @@
+"""What a run of `stead test` does: CI's part, and everything."""
+
+import datetime
+import io
+
+import pytest
+from rich.console import Console
+
+from slurmstead.errors import CheckFailed, Interrupted
+from slurmstead.testing import checks, labs, record, session, tree
+from slurmstead.testing.outcome import Outcome
+from slurmstead.testing.scenarios import SCENARIOS
+
+COMMIT = "a" * 40
+
+
+class Fake:
+    """The scenarios and checks of a run, which end as they are told and are noted in their order."""
+
+    def __init__(self, monkeypatch, tmp_path):
+        self.ran = []
+        self.fails = set()
+        self.interrupted = None
+        self.commit = COMMIT
+        self.console = Console(file=io.StringIO(), width=200)
+        monkeypatch.setattr(session.host, "ensure_packages", lambda *_, **__: [])
+        monkeypatch.setattr(session, "run_scenarios", self.scenarios)
+        monkeypatch.setattr(checks, "run_checks", lambda console, slow: [self.end("pytest")])
+        monkeypatch.setattr(session, "NATIVE_TESTS", tmp_path / "none")
+        monkeypatch.setattr(record, "NATIVE_TESTS", tmp_path / "none")
+        monkeypatch.setattr(tree, "TABLE", tmp_path / "passed.json")
+        monkeypatch.setattr(tree, "commit", lambda: self.commit)
+
+    def end(self, key):
+        if key == self.interrupted:
+            raise Interrupted(2)
+        self.ran.append(key)
+        return Outcome(key, key not in self.fails, 1.0, "2 passed in 1.0s\n")
+
+    def scenarios(self, console, kind, scenarios, ended):
+        outcomes = []
+        for scenario in scenarios:
+            outcomes.append(self.end(scenario.key))
+            ended(scenario, outcomes[-1])
+        return outcomes
+
+    def everything(self, *names, again=False):
+        self.ran.clear()
+        session.Everything(self.console, names, again=again).run()
+
+    @property
+    def said(self):
+        return self.console.file.getvalue()
+
+    @property
+    def table(self):
+        return record.load(tree.TABLE)
+
+
+@pytest.fixture
+def fake(monkeypatch, tmp_path):
+    return Fake(monkeypatch, tmp_path)
+
+
+def test_everything_is_run_and_written_down(fake):
+    fake.everything()
+    assert set(fake.table) == set(record.keys())
+    assert {line.commit for line in fake.table.values()} == {COMMIT}
+    assert fake.ran[0] == "pytest"
+
+
+def test_a_failed_scenario_is_not_written_down_and_does_not_stop_the_others(fake):
+    fake.fails = {"gate bookworm"}
+    with pytest.raises(CheckFailed, match="failed: gate bookworm$"):
+        fake.everything()
+    assert set(record.keys()) - set(fake.table) == {"gate bookworm"}
+
+
+def test_an_interrupted_run_goes_on_with_what_has_not_passed(fake):
+    fake.interrupted = "doctor bookworm"
+    with pytest.raises(Interrupted) as error:
+        fake.everything()
+    assert "carries on" in error.value.hint
+    before = set(fake.table)
+    assert "gate bookworm" in before
+
+    fake.interrupted = None
+    fake.everything()
+    assert not {*before} & {*fake.ran}
+    assert set(fake.table) == set(record.keys())
+    assert "not run again: checks, default bookworm" in fake.said
+
+
+def test_what_has_passed_is_run_again_when_asked_for_or_with_another_tree(fake):
+    fake.everything("smoke")
+    fake.everything("smoke", again=True)
+    assert fake.ran == ["smoke bookworm", "smoke trixie"]
+    fake.commit = "b" * 40
+    fake.everything("smoke")
+    assert fake.ran == ["smoke bookworm", "smoke trixie"]
+
+
+def test_a_tree_with_changes_is_tested_but_not_written_down(fake):
+    fake.commit = None
+    fake.everything("checks", "gate")
+    assert fake.ran == ["pytest", "gate bookworm", "gate trixie"]
+    assert fake.table == {}
+    assert "differs from its commit" in fake.said
+
+
+def test_ci_says_what_it_left_out_and_what_is_overdue(fake):
+    session.run_ci(fake.console)
+    assert fake.said.count("Left out: smoke bookworm, gate bookworm") == 2
+    assert "scripts/stead test --all" in fake.said
+    assert "rk3588 trixie: never passed" in fake.said
+    assert fake.ran[:2] == ["pytest", "default bookworm"]
+    assert "engines bookworm" not in fake.ran
+
+
+def test_ci_makes_no_lab_after_a_failed_check(fake):
+    fake.fails = {"pytest"}
+    with pytest.raises(CheckFailed):
+        session.run_ci(fake.console)
+    assert fake.ran == ["pytest"]
+
+
+@pytest.mark.parametrize(("minutes", "long"), [(44, False), (46, True)])
+def test_ci_says_when_it_took_longer_than_it_may(fake, monkeypatch, minutes, long):
+    times = iter([0.0, *[minutes * 60.0] * 9])
+    monkeypatch.setattr(session.time, "monotonic", lambda: next(times))
+    session.run_ci(fake.console)
+    assert (f"took {minutes} minutes, expected at most 45" in fake.said) is long
+
+
+def test_times_are_in_utc():
+    assert session.now().utcoffset() == datetime.timedelta(0)
+
+
+def test_the_lab_of_a_failed_scenario_is_configured_again(monkeypatch):
+    ran = []
+
+    def aloud(name, command, settings):
+        ran.append(command)
+        return Outcome(name, "gate" not in command[-1], 1.0, "")
+
+    monkeypatch.setattr(labs.commands, "aloud", aloud)
+    console = Console(file=io.StringIO())
+    by_key = {scenario.key: scenario for scenario in SCENARIOS}
+    own = labs.TestLab(console, by_key["gate bookworm"].kind, fresh=False)
+    for key in ("smoke bookworm", "gate bookworm", "doctor bookworm", "health bookworm"):
+        own.run(by_key[key])
+
+    verbs = ["up" if "up" in command else command[-1].rpartition("/")[2] for command in ran]
+    assert verbs == ["up", "up", "smoke", "gate", "up", "up", "doctor", "health"]
