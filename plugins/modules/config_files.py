@@ -11,9 +11,9 @@ description:
   - Writes several files and directories in one task. Over a slow link or on a slow CPU the number of tasks is what a
     run costs, and each C(ansible.builtin.template) is three trips to the node.
   - Every new content is validated before the first file is replaced; each is replaced atomically.
-  - Has what runs take the changed files, at once and not by a handler, which a run that ends too early would forget.
+  - Has running services take the changed files at once. A handler would be forgotten by a run that ends too early.
     Each command is kept in I(pending) from before the first file is replaced until it has succeeded.
-  - Lets systemd read its files anew before any other command where one below C(/etc/systemd/system) has changed.
+  - Runs C(systemctl daemon-reload) before any other command if a file below C(/etc/systemd/system) has changed.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
@@ -25,14 +25,14 @@ options:
     required: true
     suboptions:
       path: {type: path, required: true, description: Absolute path.}
-      state: {type: str, choices: [file, directory, absent], default: file, description: What is to be there.}
+      state: {type: str, choices: [file, directory, absent], default: file, description: What the path must be.}
       content: {type: str, description: What the file holds; needed for a file unless I(content_base64) is given.}
       content_base64: {type: str, description: What the file holds, for bytes that are not text.}
       mode: {type: str, description: 'Octal mode; C(0644) for a file and C(0755) for a directory unless given.'}
       owner: {type: str, default: root, description: User that owns it.}
       group: {type: str, default: root, description: Group that owns it.}
       validate: {type: str, description: Command that fails on bad content; C(%s) becomes the new file's path.}
-      optional: {type: bool, default: false, description: Leave it out on a node that lacks the directory it stands in.}
+      optional: {type: bool, default: false, description: Leave it out on a node that lacks the directory.}
       programs:
         description:
           - For a directory, all that is to be in it, as Base64 by name. Each becomes a file of mode C(0755) with the
@@ -40,14 +40,14 @@ options:
         type: dict
       apply:
         description:
-          - Commands by which what runs takes the file, such as C(systemctl try-restart chrony.service).
+          - Commands that make a running service take the file, such as C(systemctl try-restart chrony.service).
           - Each is run once, after all files are in place, however many files name it.
         type: list
         elements: str
         default: []
-  defer: {type: bool, default: false, description: Leave the commands to a later task whose files name the same ones.}
+  defer: {type: bool, default: false, description: Leave the commands to a later task whose files name them too.}
   pending:
-    description: Where commands stand until they have succeeded; a reboot, which does the same as they, empties it.
+    description: Directory of the commands that have not succeeded yet. A reboot has the same effect and empties it.
     type: path
     default: /run/slurmstead/pending
 author: [Slurmstead]
@@ -93,11 +93,6 @@ def kind(status: os.stat_result) -> str:
     """Return what a path is, as it is named in a message."""
     names = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
     return names.get(stat.S_IFMT(status.st_mode), "special file")
-
-
-def text(content: bytes | None) -> str:
-    """Return content as it is shown in a diff."""
-    return "" if content is None else content.decode(errors="replace")
 
 
 def mount_point(path: pathlib.Path) -> pathlib.Path:
@@ -146,11 +141,8 @@ class Entry:
         self.group: str = wanted["group"]
         self.mode = int(wanted["mode"], 8) if wanted["mode"] else DEFAULT_MODE.get(self.state, 0)
         self.apply: list[str] = [*([RELOAD] if UNITS in self.path.parents else []), *wanted["apply"]]
-        self.content: bytes | None = None
-        if wanted["content_base64"] is not None:
-            self.content = base64.b64decode(wanted["content_base64"])
-        elif wanted["content"] is not None:
-            self.content = wanted["content"].encode()
+        encoded, plain = wanted["content_base64"], wanted["content"] or ""
+        self.content = plain.encode() if encoded is None else base64.b64decode(encoded)
         self.skipped = wanted["optional"] and not self.path.parent.is_dir()
         self.seen = self.path.lstat() if os.path.lexists(self.path) else None
         if self.state == "directory" and self.path.is_dir():
@@ -181,17 +173,17 @@ class Entry:
         return None
 
     def content_differs(self) -> bool:
-        """Say whether the node holds something else, or something of another kind."""
+        """Say whether the node has something else at the path."""
         if self.skipped:
             return False
         if self.state == "absent":
             return self.seen is not None
         if self.state == "directory":
             return self.seen is None
-        return self.before is None or self.before != self.content
+        return self.before != self.content
 
     def attributes_differ(self) -> bool:
-        """Say whether owner, group or mode of what is there are others."""
+        """Say whether the owner, group or mode differs."""
         if self.skipped or self.seen is None or self.state == "absent":
             return False
         try:
@@ -204,9 +196,10 @@ class Entry:
         """Return the change as Ansible shows it."""
         name = str(self.path)
         if self.state == "file" and self.content_differs():
-            lines = difflib.unified_diff(
-                text(self.before).splitlines(), text(self.content).splitlines(), name, name, lineterm=""
+            old, new = (
+                (content or b"").decode(errors="replace").splitlines() for content in (self.before, self.content)
             )
+            lines = difflib.unified_diff(old, new, name, name, lineterm="")
             return {"prepared": "\n".join(lines)}
         if self.state == "absent":
             return {"prepared": f"removed {name}"}
@@ -218,8 +211,7 @@ class Entry:
         path.chmod(self.mode)
 
     def write(self, directory: pathlib.Path, module: AnsibleModule) -> pathlib.Path:
-        """Write the content to a new file that nobody else can read; it goes with the module unless it is moved."""
-        assert self.content is not None
+        """Write the content to a new file that only root can read; it is removed with the module unless it is moved."""
         handle, name = tempfile.mkstemp(dir=directory, prefix=f".{self.path.name}.")
         module.add_cleanup_file(name)
         try:
@@ -233,32 +225,26 @@ class Entry:
             raise OSError(error.errno, error.strerror, str(self.path)) from None
         return pathlib.Path(name)
 
-    def validator_exists(self) -> bool:
-        """Say whether the program that validates is there; a dry run can come before its package."""
-        words = [word for word in shlex.split(self.validate or "") if word.startswith("/") and word != "/usr/bin/env"]
-        return bool(words) and pathlib.Path(words[0]).exists()
-
-    def stage(self, module: AnsibleModule) -> pathlib.Path | None:
-        """Write the new content beside its place and validate it there; return the new file.
-
-        Check mode writes only what it needs to validate, and nothing where a reader of directories could find it.
-        """
-        if module.check_mode and not (self.validate and self.validator_exists()):
-            return None
-        beside = self.path.parent.is_dir() and not module.check_mode
-        new = self.write(self.path.parent if beside else pathlib.Path(module.tmpdir), module)
-        if self.validate:
-            command = shlex.split(self.validate.replace("%s", shlex.quote(str(new))))
-            code, out, err = module.run_command(command)
-            if code:
-                said = (err.strip() or out.strip()).replace(str(new), str(self.path))
-                module.fail_json(
-                    msg=f"{self.path} is left as it was, because its new content is refused by {command[0]}: {said}"
-                )
-        return new
+    def check(self, module: AnsibleModule) -> None:
+        """Validate the new content, in the temporary directory."""
+        if not self.validate:
+            return
+        words = shlex.split(self.validate)
+        program = next((word for word in words if word.startswith("/") and word != "/usr/bin/env"), "")
+        # A dry run can come before the package of the program.
+        if module.check_mode and not pathlib.Path(program).is_file():
+            return
+        new = self.write(pathlib.Path(module.tmpdir), module)
+        command = shlex.split(self.validate.replace("%s", shlex.quote(str(new))))
+        code, out, err = module.run_command(command)
+        if code:
+            said = (err.strip() or out.strip()).replace(str(new), str(self.path))
+            module.fail_json(
+                msg=f"{self.path} is left as it was, because its new content is refused by {command[0]}: {said}"
+            )
 
     def put(self, new: pathlib.Path | None, module: AnsibleModule) -> None:
-        """Bring the node to the wanted state; `new` is the staged content."""
+        """Bring the node to the wanted state; `new` holds the content, unless the directory does not exist yet."""
         if self.state == "absent":
             if self.path.is_dir() and not self.path.is_symlink():
                 shutil.rmtree(self.path)
@@ -267,11 +253,9 @@ class Entry:
         elif self.state == "directory":
             self.path.mkdir(parents=True, exist_ok=True)
             self.set_attributes(self.path)
-        elif new is not None:
+        elif self.content_differs():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if new.parent != self.path.parent:
-                # Staged before its directory existed: perhaps on another file system, from which no move is atomic.
-                new = self.write(self.path.parent, module)
+            new = new or self.write(self.path.parent, module)
             self.set_attributes(new)
             new.replace(self.path)
         else:
@@ -338,7 +322,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    # What is made on the way, such as a directory above a file, is for all to read however root is set up.
+    # Directories made above a file are readable by all users, whatever the umask of root.
     os.umask(0o022)
     try:
         entries = [Entry(wanted) for given in module.params["files"] for wanted in expanded(given)]
@@ -352,11 +336,15 @@ def main() -> None:
         needed = [command for entry in touched for command in entry.apply]
         # Systemd's own reading comes first, and all others in the order of the files.
         commands = sorted({*left, *needed}, key=[RELOAD, *left, *needed].index)
-        staged = {id(entry): entry.stage(module) for entry in differing if entry.state == "file"}
+        new = [entry for entry in differing if entry.state == "file"]
+        for entry in new:
+            entry.check(module)
         if not module.check_mode:
+            # A disk that is full stops this before the first file is replaced.
+            staged = {entry: entry.write(entry.path.parent, module) for entry in new if entry.path.parent.is_dir()}
             pending.add(needed)
             for entry in touched:
-                entry.put(staged.get(id(entry)), module)
+                entry.put(staged.get(entry), module)
             for command in [] if module.params["defer"] else commands:
                 pending.run(command, module)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What differs between versions of Slurm: literal copies of measured tables, against the module's."""
+"""Which versions of Slurm work together, and which release has which."""
 
 from __future__ import annotations
 
@@ -6,40 +6,6 @@ import pytest
 
 from ansible.module_utils.slurmstead.conf import keys as conf_keys
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
-
-CGROUP_CONF = {
-    "CgroupAutomount": "21.08 22.05",
-    "CgroupReleaseAgentDir": "21.08",
-    "AllowedDevicesFile": "21.08",
-    "TaskAffinity": "21.08",
-    "AllowedKmemSpace": "21.08 22.05",
-    "ConstrainKmemSpace": "21.08 22.05",
-    "MaxKmemPercent": "21.08 22.05",
-    "MinKmemSpace": "21.08 22.05",
-    "ConstrainCores": "21.08 22.05 23.11 24.11",
-    "ConstrainRAMSpace": "21.08 22.05 23.11 24.11",
-    "ConstrainSwapSpace": "21.08 22.05 23.11 24.11",
-    "ConstrainDevices": "21.08 22.05 23.11 24.11",
-    "AllowedRAMSpace": "21.08 22.05 23.11 24.11",
-    "AllowedSwapSpace": "21.08 22.05 23.11 24.11",
-    "MaxRAMPercent": "21.08 22.05 23.11 24.11",
-    "MaxSwapPercent": "21.08 22.05 23.11 24.11",
-    "MinRAMSpace": "21.08 22.05 23.11 24.11",
-    "MemorySwappiness": "21.08 22.05 23.11 24.11",
-    "CgroupMountpoint": "21.08 22.05 23.11 24.11",
-    "CgroupPlugin": "21.08 22.05 23.11 24.11",
-    "IgnoreSystemd": "22.05 23.11 24.11",
-    "IgnoreSystemdOnFailure": "22.05 23.11 24.11",
-    "EnableControllers": "23.11 24.11",
-    "SignalChildrenProcesses": "23.11 24.11",
-    "SystemdTimeout": "24.11",
-}
-"""Versions that take a key and use it. Newer keys, such as EnableExtraControllers, are in no supported version."""
-
-
-@pytest.mark.parametrize(("key", "versions"), CGROUP_CONF.items(), ids=CGROUP_CONF)
-def test_a_key_of_cgroup_conf_is_in_the_versions_that_take_it(key: str, versions: str) -> None:
-    assert conf_keys.keys(conf_keys.CGROUP_CONF)[key].versions == tuple(versions.split())
 
 
 @pytest.mark.parametrize("key", ["EnableExtraControllers", "CgroupSlice"])
@@ -113,36 +79,3 @@ def test_a_mixture_that_cannot_talk_names_each_node_with_both_versions() -> None
 
 def test_a_controller_that_was_not_heard_is_no_problem() -> None:
     assert conf_versions.mixture_problems("node3", {"node1": "22.05"}) == []
-
-
-@pytest.mark.parametrize(
-    ("version", "facts"),
-    [
-        ("21.08", ("root", "simple", True, "select/linear", False, True)),
-        ("22.05", ("root", "simple", True, "select/linear", True, True)),
-        ("23.11", ("slurm", "notify", False, "select/cons_tres", True, False)),
-        ("24.11", ("slurm", "notify", False, "select/cons_tres", True, False)),
-    ],
-)
-def test_units_defaults_and_plugins_are_those_of_the_packages(version: str, facts: tuple[object, ...]) -> None:
-    one = conf_versions.TABLE[version]
-
-    assert facts == (
-        *(one.controller_user, one.unit_type, one.needs_slurm_conf, one.defaults["SelectType"]),
-        *(one.plugins["cgroup/v2"], one.plugins["select/cons_res"]),
-    )
-
-
-@pytest.mark.parametrize(
-    ("version", "facts"),
-    [
-        ("21.08", (False, False, False)),
-        ("22.05", (True, False, False)),
-        ("23.11", (True, True, True)),
-        ("24.11", (True, True, True)),
-    ],
-)
-def test_slurmd_sees_a_machine_as_its_version_does(version: str, facts: tuple[bool, bool, bool]) -> None:
-    one = conf_versions.TABLE[version]
-
-    assert (one.sockets_by_numa, one.hides_slow_cores, one.binds_by_hardware) == facts

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -24,16 +23,8 @@ class Version:
     codename: str
     oldest_peer: str
     """the oldest slurmd and client that its slurmctld understands"""
-    controller_user: str
-    """`User=` of slurmctld.service; as root, slurmctld itself changes to SlurmUser"""
-    unit_type: str
-    """`Type=` of the units"""
-    needs_slurm_conf: bool
-    """whether slurmd.service has ConditionPathExists=/etc/slurm/slurm.conf"""
     plugins: Mapping[str, bool]
     """whether it has a plugin, by name, of those that not every version has"""
-    defaults: Mapping[str, Any]
-    """of slurm.conf, where they are not the same in every version"""
     sockets_by_numa: bool
     """whether slurmd knows SlurmdParameters=numa_node_as_socket"""
     hides_slow_cores: bool
@@ -42,60 +33,37 @@ class Version:
     """whether task/affinity counts with the sockets and cores of the machine, not with those of its line"""
 
 
-OLD_DEFAULTS = {"SelectType": "select/linear", "PriorityType": "priority/basic", "TreeWidth": 50}
-NEW_DEFAULTS = {"SelectType": "select/cons_tres", "PriorityType": "priority/multifactor", "TreeWidth": 16}
+_JAMMY = Version(
+    *("ubuntu", "22.04", "jammy"),
+    oldest_peer="20.02",
+    plugins={"auth/slurm": False, "cgroup/v2": False, "select/cons_res": True},
+    sockets_by_numa=False,
+    hides_slow_cores=False,
+    binds_by_hardware=False,
+)
+_BOOKWORM = replace(
+    _JAMMY,
+    distribution="debian",
+    release="12",
+    codename="bookworm",
+    oldest_peer="20.11",
+    plugins={"auth/slurm": False, "cgroup/v2": True, "select/cons_res": True},
+    sockets_by_numa=True,
+)
+_NOBLE = replace(
+    _BOOKWORM,
+    distribution="ubuntu",
+    release="24.04",
+    codename="noble",
+    oldest_peer="22.05",
+    plugins={"auth/slurm": True, "cgroup/v2": True, "select/cons_res": False},
+    hides_slow_cores=True,
+    binds_by_hardware=True,
+)
+_TRIXIE = replace(_NOBLE, distribution="debian", release="13", codename="trixie", oldest_peer="23.02")
 
-TABLE: Mapping[str, Version] = {
-    "21.08": Version(
-        *("ubuntu", "22.04", "jammy"),
-        oldest_peer="20.02",
-        controller_user="root",
-        unit_type="simple",
-        needs_slurm_conf=True,
-        plugins={"auth/slurm": False, "cgroup/v2": False, "select/cons_res": True},
-        defaults=OLD_DEFAULTS,
-        sockets_by_numa=False,
-        hides_slow_cores=False,
-        binds_by_hardware=False,
-    ),
-    "22.05": Version(
-        *("debian", "12", "bookworm"),
-        oldest_peer="20.11",
-        controller_user="root",
-        unit_type="simple",
-        needs_slurm_conf=True,
-        plugins={"auth/slurm": False, "cgroup/v2": True, "select/cons_res": True},
-        defaults=OLD_DEFAULTS,
-        sockets_by_numa=True,
-        hides_slow_cores=False,
-        binds_by_hardware=False,
-    ),
-    "23.11": Version(
-        *("ubuntu", "24.04", "noble"),
-        oldest_peer="22.05",
-        controller_user="slurm",
-        unit_type="notify",
-        needs_slurm_conf=False,
-        plugins={"auth/slurm": True, "cgroup/v2": True, "select/cons_res": False},
-        defaults=NEW_DEFAULTS,
-        sockets_by_numa=True,
-        hides_slow_cores=True,
-        binds_by_hardware=True,
-    ),
-    "24.11": Version(
-        *("debian", "13", "trixie"),
-        oldest_peer="23.02",
-        controller_user="slurm",
-        unit_type="notify",
-        needs_slurm_conf=False,
-        plugins={"auth/slurm": True, "cgroup/v2": True, "select/cons_res": False},
-        defaults=NEW_DEFAULTS,
-        sockets_by_numa=True,
-        hides_slow_cores=True,
-        binds_by_hardware=True,
-    ),
-}
-"""The supported versions, oldest first."""
+TABLE: Mapping[str, Version] = {"21.08": _JAMMY, "22.05": _BOOKWORM, "23.11": _NOBLE, "24.11": _TRIXIE}
+"""The supported versions, oldest first. Each entry above says what changed since the one before it."""
 
 OLDEST_PEER = {name: version.oldest_peer for name, version in TABLE.items()} | {"25.05": "23.11"}
 """The oldest peer by the version of slurmctld; also of versions that no supported release has yet."""
