@@ -7,7 +7,7 @@ import functools
 import pathlib
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -38,7 +38,15 @@ def files() -> tuple[pathlib.Path, ...]:
 
 
 def matching(*patterns: str) -> list[pathlib.Path]:
-    return [path for path in files() if any(path.match(pattern) for pattern in patterns)]
+    """The files that match a pattern as a whole: `**` matches any number of directories, `*` no slash."""
+    # Path.match treats `**` as `*`, and matches from the right.
+    found = [re.compile(_expression(pattern)) for pattern in patterns]
+    return [path for path in files() if any(one.fullmatch(path.as_posix()) for one in found)]
+
+
+def _expression(pattern: str) -> str:
+    words = {"**/": "(?:[^/]+/)*", "*": "[^/]*"}
+    return "".join(words.get(part) or re.escape(part) for part in re.split(r"(\*\*/|\*)", pattern))
 
 
 def text(path: pathlib.Path) -> str:
@@ -81,14 +89,15 @@ def tasks_of(data: Any) -> Iterator[dict[str, Any]]:
 
 
 ROLES = sorted({path.parts[1] for path in files() if path.parts[0] == "roles"})
-TASK_FILES = matching("roles/*/tasks/*.yml", "roles/*/handlers/*.yml")
+TASK_FILES = matching("roles/*/tasks/**/*.yml", "roles/*/handlers/**/*.yml")
 PLAYBOOKS = matching("playbooks/*.yml", "molecule/*/*.yml", "site.yml")
+PLAYBOOK_TASKS = matching("playbooks/tasks/**/*.yml")
 TASKS = {
     f"{path} {number}: {task.get('name', 'without a name')}": (path, task)
-    for path in TASK_FILES + [path for path in PLAYBOOKS if isinstance(load(path), list)]
+    for path in TASK_FILES + PLAYBOOK_TASKS + [path for path in PLAYBOOKS if isinstance(load(path), list)]
     for number, task in enumerate(tasks_of(load(path)), start=1)
 }
-PYTHON = matching("*.py")
+PYTHON = matching("**/*.py")
 TESTS = [path for path in PYTHON if path.name.startswith("test_")]
 
 
@@ -161,7 +170,7 @@ def test_a_role_knows_no_groups(path: pathlib.Path) -> None:
     assert found is None, f"Pass what {found and found[0]!r} means as a variable; playbooks know the groups"
 
 
-@pytest.mark.parametrize("path", matching("roles/*/templates/*"), ids=_id)
+@pytest.mark.parametrize("path", matching("roles/*/templates/**/*"), ids=_id)
 def test_a_template_says_who_manages_its_file(path: pathlib.Path) -> None:
     lines = text(path).splitlines()
     # What the kernel or cloud-init reads in the first line cannot move.
@@ -198,7 +207,7 @@ VERBS_LIKE_THAT = {"Bring", "Feed", "Need", "Ping", "Seed"}
 @pytest.mark.parametrize(("path", "task"), TASKS.values(), ids=TASKS)
 def test_a_tasks_name_is_an_imperative(path: pathlib.Path, task: dict[str, Any]) -> None:
     name = str(task.get("name") or "")
-    if path.parts[0] == "roles" and path.parent.name == "tasks" and path.stem != "main":
+    if "tasks" in path.parts and path.stem != "main":
         prefix, bar, name = name.partition(" | ")
         assert (prefix, bar) == (path.stem, " | "), f"Begin the name with `{path.stem} | `"
     verb = name.partition(" ")[0]
@@ -304,15 +313,42 @@ def test_python_runs_no_shell(path: pathlib.Path) -> None:
     assert not any(words.get("shell") is True for _, words in _calls(path)), "Pass a list of arguments"
 
 
-@pytest.mark.parametrize(
-    "path",
-    matching(
-        "scripts/slurmstead/*.py", "scripts/slurmstead/[rl]*/*.py", "scripts/slurmstead/cluster/*.py", "plugins/**/*.py"
-    ),
-    ids=_id,
+OURS = matching("scripts/**/*.py", "plugins/**/*.py", "roles/*/files/**/*.py")
+"""What is not a test or an example."""
+PRINTING = matching(
+    "scripts/slurmstead/cli/*.py",
+    "scripts/slurmstead/client/verbs.py",
+    # Programs of their own, which run on nodes.
+    "scripts/slurmstead/client/remote/job.py",
+    "roles/*/files/*.py",
 )
+
+
+@pytest.mark.parametrize("path", [path for path in OURS if path not in PRINTING], ids=_id)
 def test_only_the_command_prints(path: pathlib.Path) -> None:
     assert "print" not in dict(_calls(path)), "Return it, and print it in scripts/slurmstead/cli"
+
+
+def _undocumented(path: str, body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if not ast.get_docstring(node):
+                yield f"{path}:{node.lineno} {node.name}"
+            if isinstance(node, ast.ClassDef):
+                yield from _undocumented(path, node.body)
+
+
+def test_what_is_public_has_a_docstring() -> None:
+    trees = {str(path): ast.parse(text(path)) for path in OURS}
+    modules = [path for path, tree in trees.items() if not ast.get_docstring(tree) and not _is_plugin(path)]
+    silent = [name for path, tree in trees.items() for name in _undocumented(path, tree.body)]
+
+    assert modules + silent == [], "Say in one sentence what it does or is; with errors and units if it has some"
+
+
+def _is_plugin(path: str) -> bool:
+    """Whether Ansible's DOCUMENTATION stands in the place of a docstring, or the plugin of that name has it."""
+    return path.startswith(("plugins/modules/", "plugins/action/"))
 
 
 def _test_functions(path: pathlib.Path) -> Iterator[ast.FunctionDef]:
@@ -371,29 +407,30 @@ REGISTRIES = re.compile(
 PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}")
 
 
-@pytest.mark.parametrize("path", files(), ids=_id)
-def test_a_file_knows_no_registry(path: pathlib.Path) -> None:
-    found = REGISTRIES.search(text(path))
+def violations(search: Callable[[str], object], *exempt: str) -> dict[str, object]:
+    """What a search finds in the text of a file, by the file's path; only where it finds something."""
+    found = {str(path): search(text(path)) for path in files() if str(path) not in exempt}
+    return {path: match.group() if isinstance(match, re.Match) else match for path, match in found.items() if match}
 
-    assert found is None, f"Take {found and found[0]} from the configuration of the machine instead"
+
+def test_no_file_knows_a_registry() -> None:
+    assert violations(REGISTRIES.search) == {}, "Take it from the configuration of the machine instead"
 
 
-@pytest.mark.parametrize("path", files(), ids=_id)
-def test_a_file_knows_no_developers_machine(path: pathlib.Path) -> None:
+def test_no_file_knows_a_developers_machine() -> None:
     own = {str(ROOT), str(pathlib.Path.home())} - {"/root", "/"}
-    found = [place for place in own if re.search(rf"{re.escape(place)}\b", text(path))]
+    places = re.compile("|".join(rf"{re.escape(place)}\b" for place in sorted(own)) or r"(?!)")
 
-    assert not found, f"Write the path relative to the repository, or compute it: {found}"
+    assert violations(places.search) == {}, "Write the path relative to the repository, or compute it"
 
 
-@pytest.mark.parametrize("path", files(), ids=_id)
-def test_a_file_holds_no_private_key(path: pathlib.Path) -> None:
-    assert not PRIVATE_KEY.search(text(path)), "Remove it, and replace the key wherever it is used"
+def test_no_file_holds_a_private_key() -> None:
+    # The match itself is not printed: it is the key.
+    assert list(violations(PRIVATE_KEY.search)) == [], "Remove it, and replace the key wherever it is used"
 
 
 WAIVER = re.compile(r"\bno" + r"qa\b")
 
 
-@pytest.mark.parametrize("path", files(), ids=_id)
-def test_a_file_waives_no_rule(path: pathlib.Path) -> None:
-    assert not WAIVER.search(text(path)), "Follow the rule, or change its configuration for all files"
+def test_no_file_waives_a_rule() -> None:
+    assert violations(WAIVER.search) == {}, "Follow the rule, or change its configuration for all files"

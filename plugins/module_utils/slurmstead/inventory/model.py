@@ -85,6 +85,7 @@ class Groups:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """All of them."""
         return (self.control, self.nfs_server, self.workers)
 
 
