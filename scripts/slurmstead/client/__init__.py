@@ -1,4 +1,4 @@
-"""Submitting work to a Slurm cluster and getting its results back, from any computer that reaches the head node by ssh.
+"""Submits work to a Slurm cluster and fetches its results, from any computer that can log in to the head node by ssh.
 
     from slurmstead.client import Client
 

@@ -1,4 +1,4 @@
-"""What the verbs do."""
+"""The work of the job verbs."""
 
 import json
 import os
@@ -25,7 +25,7 @@ PIPE_COLUMNS = 1000
 
 
 def choose(given: Mapping[str, str | None], project: pathlib.Path | None = None) -> Head:
-    """Return the head node that is meant; the stead.toml of a project, or of where somebody is, may say it."""
+    """Return the head node; the stead.toml of the project, or of the current directory, may name it."""
     _, where = settings.read(project or pathlib.Path.cwd())
     return heads.choose(given, where)
 
@@ -40,9 +40,9 @@ def submit(
     *,
     wait: bool,
 ) -> None:
-    """Submit a folder, and say what it became; it counts as interrupted until then, or with `wait` until it ended.
+    """Submit a folder and print its job; until then, or with `wait` until the end of the run, it counts as interrupted.
 
-    :raises JobFailed: it was waited for, and did not end well
+    :raises JobFailed: with `wait`, the run failed
     """
     file, _ = settings.read(project)
     chosen = settings.merge(file, given)
@@ -59,13 +59,13 @@ def submit(
 
 
 def _print_job(out: Console, job: Job) -> None:
-    before = " (submitted before this call, which went on with it)" if job.again else ""
+    before = " (already submitted by an interrupted call; not submitted again)" if job.again else ""
     lines = [
         f"job {', '.join(job.jobs)}  {job.id}{before}",
         f"  on the cluster: {job.directory}",
         f"  results: stead fetch {job.jobs[0]}, then {RESULTS}/{job.id}",
     ]
-    # At once: `| head -n 1` ends who writes a second time, and that would count as cut off.
+    # In one write: after `| head -n 1` a second one fails, and the submission would count as interrupted.
     out.print(Text("\n".join(lines)), soft_wrap=True)
 
 
@@ -82,13 +82,13 @@ def _wait(out: Console, connection: Connection, run: str, observer: submitting.O
 
 
 def jobs_json(head: Head, latest: int) -> str:
-    """Return how runs stand as JSON."""
+    """Return the states of runs as JSON."""
     with Connection(head) as connection:
         return json.dumps(connection.ask("jobs", latest=latest or None)["jobs"], indent=2)
 
 
 def jobs(out: Console, messages: Console, head: Head, latest: int, *, follow: bool) -> None:
-    """Print how runs stand as a table; with `follow`, again and again until all have ended."""
+    """Print the states of runs as a table; with `follow`, update it until all have ended."""
     with Connection(head, display.Bars(messages).note) as connection:
         states = _look(connection, latest)
         if not follow:
@@ -109,7 +109,7 @@ def _look(connection: Connection, latest: int) -> list[State]:
 
 def _print_states(out: Console, states: list[State]) -> None:
     if not out.is_terminal:
-        # Who reads a pipe needs names as a whole, and sees no 80 columns.
+        # A program that reads a pipe needs whole names, not 80 columns.
         out.width = PIPE_COLUMNS
     if states:
         out.print(display.table(states, time.time()))
@@ -118,7 +118,7 @@ def _print_states(out: Console, states: list[State]) -> None:
 
 
 def logs(messages: Console, head: Head, job: str, task: int | None, *, follow: bool, stderr: bool) -> None:
-    """Write a task's output to standard output; following goes on when the connection comes back."""
+    """Write a task's output to standard output; with `follow`, continue after a lost connection."""
     position = 0
     patience = api.Patience()
     while True:
@@ -138,24 +138,24 @@ def logs(messages: Console, head: Head, job: str, task: int | None, *, follow: b
         except (UnreachableError, UsageError, TaskError) as error:
             if not patience.lasts(error):
                 raise
-            messages.print(Text(f"stead: {error}; trying again", style="yellow"), soft_wrap=True)
+            messages.print(Text(f"stead: {error}; retrying", style="yellow"), soft_wrap=True)
             time.sleep(5 * api.POLL_SECONDS)
 
 
 def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: pathlib.Path, *, everything: bool) -> None:
-    """Fetch what runs left; with `everything`, of all that are not here as a whole.
+    """Fetch the results of runs; with `everything`, of all runs that are not complete here.
 
     :raises UsageError: no run is named
-    :raises SteadError: one could not be fetched; all others were
+    :raises SteadError: a run could not be fetched; all others were
     """
     if not jobs and not everything:
-        raise UsageError("which jobs are meant is not said", "Name them, or say --all.")
+        raise UsageError("no job is named", "Name jobs, or use --all.")
     with display.Bars(messages) as bars, Connection(head, bars.note) as connection:
         if everything:
             known = _look(connection, 0)
             jobs = [state.id for state in known if not results.is_complete(to / state.id) and _left_something(state)]
             if not jobs:
-                out.print(Text(f"all that {count(len(known), 'run')} left is in {to}"), soft_wrap=True)
+                out.print(Text(f"Nothing new: all {count(len(known), 'run')} are already in {to}"), soft_wrap=True)
         failures: list[SteadError] = []
         for job in jobs:
             try:
@@ -163,7 +163,7 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
             except MachineError:
                 raise
             except (CheckFailed, UsageError) as error:
-                # It would be the same each time, and what comes behind it would never be fetched.
+                # This run would fail each time, and the runs after it would never be fetched.
                 failures.append(error)
                 continue
             words = f"{count(fetched.new, 'file')} fetched ({display.size(fetched.bytes)}), {len(fetched.files)} in all"
@@ -180,13 +180,13 @@ def _left_something(state: State) -> bool:
 
 
 def cancel(out: Console, messages: Console, head: Head, jobs: list[str]) -> None:
-    """End runs and say which."""
+    """Cancel runs and print which."""
     with Connection(head, display.Bars(messages).note) as connection:
         answer = connection.ask("cancel", jobs=jobs)
     for run in answer["runs"]:
-        out.print(Text(f"{run}: {'cancelled' if run in answer['cancelled'] else 'had ended already'}"), soft_wrap=True)
+        out.print(Text(f"{run}: {'cancelled' if run in answer['cancelled'] else 'had already ended'}"), soft_wrap=True)
 
 
 def rerun(out: Console, messages: Console, head: Head, job: str, identifier: str | None) -> None:
-    """Submit a run once more; as with submit, an attempt that was cut off goes on."""
+    """Submit a run again; as with submit, an interrupted attempt continues."""
     submitting.rerun(head, job, identifier, display.Bars(messages), lambda _, made: _print_job(out, made))

@@ -1,4 +1,4 @@
-"""The cluster from Python: what a notebook or a service drives it with."""
+"""The cluster from Python, for notebooks and services."""
 
 import contextlib
 import os
@@ -18,10 +18,10 @@ from slurmstead.errors import JobFailed, SteadError, TaskError, UnreachableError
 POLL_SECONDS = 2.0
 
 RETURN_SECONDS = 300
-"""After the head node was away, within which its share may still be missing."""
+"""Seconds after a reboot of the head node in which its share may still be missing."""
 
 Run = Job | State | str | int
-"""A run, by what was returned for it, its id or the beginning of one, or the number of its job."""
+"""A run: the object returned for it, its ID or the beginning of it, or its job number."""
 
 
 class Client:
@@ -32,10 +32,10 @@ class Client:
     >>> [result.stdout for result in client.results(job)]                         # doctest: +SKIP
     ['3.14\\n', '3.15\\n', '3.13\\n']
 
-    :param head: `[user@]host` of the head node; unless given, what the environment or the user's file says
-    :param ssh_config: a configuration for ssh other than the user's
-    :param directory: where runs stand on the cluster, ~/slurmstead unless given
-    :raises UsageError: nobody says which head node is meant
+    :param head: `[user@]host` of the head node; by default from the environment or the user's file
+    :param ssh_config: an ssh configuration file instead of the user's
+    :param directory: directory for runs on the cluster, by default ~/slurmstead
+    :raises UsageError: no head node is configured
     """
 
     def __init__(
@@ -60,13 +60,13 @@ class Client:
     ) -> Job:
         """Submit a folder and return its run at once.
 
-        :param args: what the program is called with
-        :param id: a name for the run that the caller chose: calls with the same id are one run, however often they are
-            repeated, by whom, and wherever they were cut off
-        :param options: the fields of `settings.Settings`; they win over the folder's stead.toml;
-            `after` takes runs too
-        :raises UnreachableError: the cluster did not answer; the same call carries on
-        :raises SteadError: it cannot be done, and nothing was submitted
+        :param args: arguments of the program
+        :param id: a name for the run, chosen by the caller: all calls with the same ID are one run, even if they were
+            interrupted or repeated
+        :param options: the fields of `settings.Settings`; they override the folder's stead.toml;
+            `after` also accepts runs
+        :raises UnreachableError: the cluster did not answer; the same call continues
+        :raises SteadError: nothing was submitted
         """
         chosen = asked(project, args, options)
         return submitting.submit(self.head, submitting.order_of(project, chosen, None, id), self._observer)
@@ -82,27 +82,27 @@ class Client:
     ) -> Job:
         """Submit a folder as a run with a task for each item: the program is called with `args`, then the item.
 
-        As many jobs of Slurm are made as its MaxArraySize asks for. `results` returns what came of it in the order of
-        the items. The other parameters and errors are those of `submit`.
+        A list longer than Slurm's MaxArraySize becomes several jobs. `results` returns the results in the order of the
+        items. The other parameters and errors are those of `submit`.
         """
         chosen = asked(project, args, options)
         return submitting.submit(self.head, submitting.order_of(project, chosen, list(items), id), self._observer)
 
     def jobs(self, *, latest: int | None = None) -> list[State]:
-        """Return how the runs stand, the oldest first; only the latest if a number is given."""
+        """Return the states of the runs, oldest first; with `latest`, only that many of the newest."""
         with Connection(self.head) as connection:
             return [State.read(summary) for summary in connection.ask("jobs", latest=latest)["jobs"]]
 
     def state(self, run: Run) -> State:
-        """Return how a run stands."""
+        """Return the state of a run."""
         with Connection(self.head) as connection:
             return look(connection, name_of(run))
 
     def wait(self, run: Run, timeout: float | None = None) -> State:
-        """Return how a run stands when it has ended; a head node that is away for a while is waited for.
+        """Wait for the end of a run and return its state; a temporarily unreachable head node is waited for.
 
         :param timeout: seconds
-        :raises TimeoutError: it has not ended by then
+        :raises TimeoutError: the run has not ended by then
         """
         for state in self._states(name_of(run), timeout):
             if state.ended:
@@ -110,10 +110,10 @@ class Client:
         raise TimeoutError(f"{name_of(run)} has not ended within {timeout} s")
 
     def events(self, run: Run, timeout: float | None = None) -> Iterator[Event]:
-        """Yield each change of a task's state, first those that it has now, until the run has ended.
+        """Yield the current state of each task, then each change, until the run has ended.
 
         :param timeout: seconds
-        :raises TimeoutError: it has not ended by then
+        :raises TimeoutError: the run has not ended by then
         """
         known: dict[int, str] = {}
         for state in self._states(name_of(run), timeout):
@@ -123,9 +123,9 @@ class Client:
         raise TimeoutError(f"{name_of(run)} has not ended within {timeout} s")
 
     def results(self, run: Run, to: str | os.PathLike[str] = RESULTS, timeout: float | None = None) -> list[Result]:
-        """Wait for a run, fetch what it left, and return it by task, in their order.
+        """Wait for a run, fetch its results, and return one per task, in order.
 
-        :param to: the directory in which one of the run's name is made
+        :param to: the directory in which the run's own directory is created
         :raises JobFailed: a task failed; its text ends with the tail of that task's standard error
         """
         state = self.wait(run, timeout)
@@ -134,21 +134,21 @@ class Client:
             return results.read(results.fetch(connection, state.id, pathlib.Path(to), self._observer))
 
     def result(self, run: Run, to: str | os.PathLike[str] = RESULTS, timeout: float | None = None) -> Result:
-        """Return the result of a run that is no array, or of an array's first task; as `results`."""
+        """Return the result of a run that is not an array, or of an array's first task; see `results`."""
         return self.results(run, to, timeout)[0]
 
     def fetch(self, run: Run, to: str | os.PathLike[str] = RESULTS) -> pathlib.Path:
-        """Fetch what the ended tasks of a run left, failed ones too, and return the directory."""
+        """Fetch the results of a run's ended tasks, including failed ones, and return the directory."""
         with Connection(self.head) as connection:
             return results.fetch(connection, name_of(run), pathlib.Path(to), self._observer).directory
 
     def cancel(self, *runs: Run) -> list[str]:
-        """End runs, and return the ids of those that had not ended by themselves."""
+        """Cancel runs, and return the IDs of those that had not already ended."""
         with Connection(self.head) as connection:
             return list(connection.ask("cancel", jobs=[name_of(run) for run in runs])["cancelled"])
 
     def rerun(self, run: Run, *, id: str | None = None) -> Job:
-        """Submit what a run was made of once more, as a run of its own; `id` and errors are those of `submit`."""
+        """Submit the files of a run again, as a new run; `id` and errors are those of `submit`."""
         return submitting.rerun(self.head, name_of(run), id, self._observer)
 
     def _states(self, run: str, timeout: float | None) -> Iterator[State]:
@@ -158,9 +158,9 @@ class Client:
 def asked(
     project: str | os.PathLike[str], args: Word | Iterable[Word], options: Mapping[str, Any]
 ) -> settings.Settings:
-    """Return what a call and the folder's stead.toml say of a run.
+    """Return the settings of a call merged with the folder's stead.toml.
 
-    :raises UsageError: it cannot be meant
+    :raises UsageError: a setting is invalid
     """
     file, _ = settings.read(pathlib.Path(project))
     given = {**options, "args": submitting.words(args)}
@@ -170,21 +170,21 @@ def asked(
 
 
 def name_of(run: Run) -> str:
-    """Return a run as the head node is asked for it."""
+    """Return the name by which the head node knows a run."""
     return run.id if isinstance(run, Job | State) else str(run)
 
 
 def look(connection: Connection, run: str) -> State:
-    """Return how a run stands."""
+    """Return the state of a run."""
     return State.read(connection.ask("jobs", jobs=[run])["jobs"][0])
 
 
 def states(
     head: heads.Head, run: str, timeout: float | None, observer: Observer, opened: Connection | None = None
 ) -> Iterator[State]:
-    """Yield how a run stands again and again until `timeout` seconds are over.
+    """Yield the state of a run repeatedly, for at most `timeout` seconds.
 
-    :param opened: a connection that is used as long as it holds
+    :param opened: a connection to use until it breaks
     :raises UnreachableError: the cluster did not answer the first time; later it is waited for
     """
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -197,7 +197,7 @@ def states(
                 while True:
                     asked = time.monotonic()
                     state = look(connection, run)
-                    # A head node that is busy is asked less often.
+                    # A busy head node is asked less often.
                     pause = max(POLL_SECONDS, 2 * (time.monotonic() - asked))
                     patience.answered()
                     yield state
@@ -206,31 +206,31 @@ def states(
         except (UnreachableError, UsageError, TaskError) as error:
             if not patience.lasts(error):
                 raise
-            observer.note(f"{error}; trying again")
+            observer.note(f"{error}; retrying")
         if not _pause(deadline, 5 * POLL_SECONDS):
             return
 
 
 class Patience:
-    """Whether to ask again after an error: the cluster answered before, or is on its way back."""
+    """Decides whether to retry after an error: yes if the cluster has answered before or has just come back."""
 
     def __init__(self) -> None:
         self._has_answered = False
         self._until = 0.0
 
     def answered(self) -> None:
-        """Take note of an answer."""
+        """Record an answer."""
         self._has_answered, self._until = True, 0.0
 
     def lasts(self, error: SteadError) -> bool:
-        """Whether what failed with an error is to be tried again."""
+        """Return whether to retry after an error."""
         if self._has_answered and isinstance(error, UnreachableError):
             self._until = time.monotonic() + RETURN_SECONDS
         return time.monotonic() <= self._until
 
 
 def _pause(deadline: float | None, seconds: float) -> bool:
-    """Wait a little, at most until the deadline; False if it is over."""
+    """Sleep, at most until the deadline; return False if it has passed."""
     if deadline is not None:
         seconds = min(seconds, deadline - time.monotonic())
         if seconds <= 0:
@@ -240,7 +240,7 @@ def _pause(deadline: float | None, seconds: float) -> bool:
 
 
 def changes(known: dict[int, str], state: State) -> list[Event]:
-    """Return what is new in a state, and take note of it in `known`."""
+    """Return what is new in a state, and record it in `known`."""
     found = []
     for task in state.tasks:
         before = known.get(task.task)
@@ -251,9 +251,9 @@ def changes(known: dict[int, str], state: State) -> list[Event]:
 
 
 def check(connection: Connection, state: State) -> None:
-    """Return if a run that has ended did well.
+    """Return if an ended run succeeded.
 
-    :raises JobFailed: it did not; the text ends with the tail of the first bad task's standard error
+    :raises JobFailed: it failed; the text ends with the last lines of the first failed task's standard error
     """
     if state.state == "completed":
         return
@@ -261,11 +261,16 @@ def check(connection: Connection, state: State) -> None:
     tail = ""
     with contextlib.suppress(SteadError):
         tail = connection.ask("tail", job=state.id, task=bad.task if state.array else None)["text"]
-    raise JobFailed(failure(state), f"stead logs {state.id} --stderr shows it all; stead rerun {state.id}", state, tail)
+    raise JobFailed(
+        failure(state),
+        f"stead logs {state.id} --stderr shows the whole output; stead rerun {state.id} runs it again",
+        state,
+        tail,
+    )
 
 
 def failure(state: State) -> str:
-    """Return in a line how a run failed.
+    """Return one line that says how a run failed.
 
     >>> counts = {"failed": 1, "completed": 2}
     >>> failure(State("a", "a", ("7",), "0-2", "failed", counts, 0, 0, 1, (), 3, "", 0, 0, "/", ()))

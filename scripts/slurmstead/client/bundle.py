@@ -1,4 +1,4 @@
-"""The program for the cluster, as one file that any python3 there runs."""
+"""The program for the cluster, as one file that any python3 there can run."""
 
 import functools
 import io
@@ -8,7 +8,7 @@ import zipfile
 REMOTE = pathlib.Path(__file__).parent / "remote"
 
 PACKAGES = ("slurmstead", "slurmstead/client")
-"""Empty there: what stands in them here is the client's."""
+"""Empty on the cluster: here they contain the client."""
 
 ON_NODES = "import sys\nfrom slurmstead.client.remote.job import main\nsys.exit(main(sys.argv[1:]))\n"
 
@@ -24,9 +24,10 @@ sys.path.insert(0, f"/proc/self/fd/{file.fileno()}")
 from slurmstead.client.remote import main
 sys.exit(main.serve(request, program, sys.stdout.buffer))
 """
-"""What the head node's python3 is given on its command line: it reads a request and the program, and answers.
+"""The command line for the head node's python3: it reads a request and the program, and answers.
 
-The program is kept in memory: where the disk is full, a request is what says so, or cancels what fills it.
+The program stays in memory: when the disk is full, a request must still be able to report that, or cancel the job that
+fills it.
 """
 
 

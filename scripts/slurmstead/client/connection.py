@@ -14,21 +14,21 @@ from slurmstead.client.head import Head
 from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
 
 CONNECT_SECONDS = 5
-"""A head node that is off is known by then."""
+"""A head node that does not answer within this time counts as off."""
 PATIENT_SECONDS = 45
-"""What a head node gets that accepts connections and is too busy to greet: five logins at once on a small board."""
+"""For a head node that accepts connections but is too busy to greet: five logins at once on a small board."""
 ANSWER_SECONDS = 600
-"""For what takes the head node long, such as checksums of what a killed job left; a cut is noticed much earlier."""
+"""For slow requests, such as checksums of a killed job's files; a lost connection is noticed much earlier."""
 
 KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError}
-"""What the head node refuses with; all else is a TaskError."""
+"""Exceptions by the kind of the head node's refusal; any other kind is a TaskError."""
 
 BUSY = re.compile(r"timed out", re.IGNORECASE)
-"""What ssh says when nobody greets it; when nobody is there it begins with `connect to host`."""
+"""ssh's words when no server greets it; when it cannot connect, they begin with `connect to host`."""
 
 OPTIONS = {
     "ConnectionAttempts": 1,
-    # A connection that was cut is noticed within 20 s.
+    # A lost connection is noticed within 20 s.
     "ServerAliveInterval": 5,
     "ServerAliveCountMax": 3,
     "LogLevel": "ERROR",
@@ -36,16 +36,16 @@ OPTIONS = {
 
 
 class Connection:
-    """A way to the head node.
+    """A connection to the head node.
 
     >>> with Connection(Head("alice@node3")) as connection:  # doctest: +SKIP
     ...     connection.ask("jobs")
     """
 
     def __init__(self, head: Head, note: Callable[[str], None] = lambda _: None) -> None:
-        """Know the way.
+        """Prepare the connection; `__enter__` opens it.
 
-        :param note: is told what a person should know who waits
+        :param note: receives notes for the waiting user
         """
         self.head = head
         self._note = note
@@ -56,7 +56,7 @@ class Connection:
 
         :raises UnreachableError: the head node does not answer, or refuses the user
         """
-        # Short, because the names of sockets are (unix(7)).
+        # Short, because socket paths are limited to 107 bytes (unix(7)).
         self._sockets = tempfile.TemporaryDirectory(prefix="stead-")
         code, said = self._open(CONNECT_SECONDS)
         if code and BUSY.search(said) and "connect to host" not in said:
@@ -66,7 +66,7 @@ class Connection:
             self._sockets.cleanup()
             raise UnreachableError(
                 f"{self.head.host} did not answer: {_last_line(said)}",
-                "Is it on, and does `ssh` reach it? Jobs go on without this computer; the same command carries on.",
+                "Is it on, and does `ssh` work? Jobs go on without this computer; repeat the same command to continue.",
             )
         return self
 
@@ -82,9 +82,9 @@ class Connection:
                 self._sockets.cleanup()
 
     def _open(self, seconds: int) -> tuple[int, str]:
-        """Return what ssh ends with, and says, when it is to answer within the seconds."""
+        """Return the exit code and the output of ssh, which must connect within the given seconds."""
         command = [*self.ssh(seconds), "-o", "ControlMaster=yes", "-o", "ControlPersist=60", "-f", "-N"]
-        # A file, because the connection goes to the background and would keep a pipe open.
+        # A file: the connection stays in the background and would keep a pipe open.
         with tempfile.TemporaryFile() as words:
             try:
                 done = subprocess.run(
@@ -96,7 +96,7 @@ class Connection:
             return done.returncode, words.read().decode(errors="replace").strip()
 
     def ssh(self, seconds: int = PATIENT_SECONDS) -> list[str]:
-        """Return the beginning of a command line that uses this connection, or opens its own within the seconds."""
+        """Return the beginning of a command line that uses this connection, or opens its own within `seconds`."""
         config = ["-F", self.head.ssh_config] if self.head.ssh_config else []
         options = [word for name, value in OPTIONS.items() for word in ("-o", f"{name}={value}")]
         socket = ["-o", f"ControlPath={self._sockets.name}/ssh"] if self._sockets else []
@@ -105,8 +105,8 @@ class Connection:
     def ask(self, action: str, **request: Any) -> dict[str, Any]:
         """Return the head node's answer to a request.
 
-        :raises UnreachableError: there was none
-        :raises SteadError: it was a refusal
+        :raises UnreachableError: there was no answer
+        :raises SteadError: the head node refused
         """
         try:
             done = subprocess.run(
@@ -127,10 +127,10 @@ class Connection:
 
     @contextlib.contextmanager
     def stream(self, action: str, **request: Any) -> Iterator["subprocess.Popen[bytes]"]:
-        """Yield the process whose standard output is the answer; its end is checked when the block ends.
+        """Yield the process whose standard output is the answer; its exit code is checked when the block ends.
 
-        :raises UnreachableError: the connection was cut
-        :raises SteadError: the answer is a refusal
+        :raises UnreachableError: the connection was lost
+        :raises SteadError: the head node refused
         """
         command = [*self.ssh(), self.head.host, _remote_command()]
         with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as message:
@@ -157,17 +157,17 @@ class Connection:
 
     def _failed(self, code: int, stderr: bytes) -> SteadError:
         said = stderr.decode(errors="replace").strip()
-        # 255 is ssh's own; a negative number or 141 says that it was ended, as with its master.
+        # 255 is ssh's own; a negative number or 141 means that it was killed, for example with its master.
         if code in (255, 141) or code < 0 or not said:
-            return self._cut(_last_line(said) or f"ssh ended with {code}")
+            return self._cut(_last_line(said) or f"ssh exited with {code}")
         if code == 127:
-            return TaskError(f"{self.head.host} has no python3: {_last_line(said)}", "Is it the head node?")
-        return TaskError(f"{self.head.host} answered with {code}:\n{said}")
+            return TaskError(f"{self.head.host} has no python3: {_last_line(said)}", "Check that it is the head node.")
+        return TaskError(f"the program on {self.head.host} exited with {code}:\n{said}")
 
     def _cut(self, why: str) -> UnreachableError:
         return UnreachableError(
-            f"the connection to {self.head.host} was cut: {why}",
-            "The same command carries on from here; jobs go on without this computer.",
+            f"the connection to {self.head.host} was lost: {why}",
+            "Repeat the same command to continue; jobs go on without this computer.",
         )
 
 
@@ -176,7 +176,7 @@ def _remote_command() -> str:
 
 
 def _parse(output: bytes) -> dict[str, Any] | None:
-    """Return the answer, which is the last line: a login shell's own words can stand before it."""
+    """Return the answer, which is the last line: a login shell can print lines before it."""
     lines = output.strip().splitlines()
     try:
         answer = json.loads(lines[-1]) if lines else None
@@ -191,5 +191,5 @@ def _last_line(text: str) -> str:
 
 
 def refusal(error: dict[str, str]) -> SteadError:
-    """Return what the head node refused with as an exception."""
+    """Return the head node's refusal as an exception."""
     return KINDS.get(error["kind"], TaskError)(error["text"], error["hint"])

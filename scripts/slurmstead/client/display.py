@@ -1,4 +1,4 @@
-"""Runs as a person reads them: a table, and bars while files are copied."""
+"""Shows runs as a table, and copies as progress bars."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -16,7 +16,7 @@ STYLES = {"completed": "green", "running": "cyan", "pending": "dim"}
 
 
 def size(number: float) -> str:
-    """Return a size as people write it.
+    """Return a size in readable units.
 
     >>> size(900), size(1.5 * 2**20)
     ('900 B', '1.5 MiB')
@@ -29,7 +29,7 @@ def size(number: float) -> str:
 
 
 class Bars:
-    """Shows how far a transfer is, as a bar on a terminal; notes are printed everywhere."""
+    """Shows the progress of a transfer as a bar on a terminal; notes are always printed."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -61,17 +61,17 @@ class Bars:
         self._progress.add_task(what, total=max(size, 1))
 
     def copied(self, part: float) -> None:
-        """Draw the bar up to a part of the bytes."""
+        """Draw the bar up to a fraction of the bytes."""
         for task in self._progress.task_ids:
             self._progress.update(task, completed=part * max(self._size, 1))
 
     def note(self, text: str) -> None:
-        """Print something above the bar."""
+        """Print a note above the bar."""
         self._console.print(Text(f"stead: {text}", style="yellow"), soft_wrap=True)
 
 
 def state_words(state: State) -> str:
-    """Return the state of a run; of an array, also how many tasks have ended, and how many of them badly.
+    """Return the state of a run; for an array, also how many tasks have ended and how many of them failed.
 
     >>> counts = {"running": 1, "completed": 2, "failed": 1}
     >>> state_words(State("a", "a", (), "0-3", "running", counts, 0, 0, 0, (), 0, "", 0, 0, "", ()))
@@ -87,7 +87,7 @@ def state_words(state: State) -> str:
 
 
 def table(states: Sequence[State], now: float) -> Table:
-    """Return runs as a table; the latest stands last."""
+    """Return runs as a table, the latest last."""
     found = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("job", "run", "state", "nodes", "took", "memory"):
         found.add_column(column, no_wrap=column in ("run", "state"))

@@ -1,4 +1,4 @@
-"""What a program needs to be installed: found in its folder, and written as one text that pip reads on the nodes."""
+"""Finds a program's requirements in its folder and writes them as one text for pip on the nodes."""
 
 import hashlib
 import pathlib
@@ -13,26 +13,26 @@ from slurmstead.client.settings import Settings
 from slurmstead.errors import UsageError
 
 CANDIDATES = ("pylock.toml", "uv.lock", "requirements.txt", "pyproject.toml")
-"""The first that is there counts: what is locked says more than what is wished for."""
+"""The first one that exists is used: a lock is more exact than a list of requirements."""
 
 INCLUDE = re.compile(r"^(-r|--requirement|-c|--constraint)(\s*=\s*|\s+|(?<=^-[rc]))(?P<path>\S+)\s*(#.*)?$")
 CONTINUED = re.compile(r"^(?:(?!.*(?:^|\s)#).*\\\n)+.*", re.MULTILINE)
-"""Lines that are one by a \\ at the end; one with a comment is never continued (pip, "Requirements File Format")."""
+"""Lines joined by a \\ at the end; a line with a comment is never continued (pip, "Requirements File Format")."""
 COMMENT = re.compile(r"(^|\s+)#.*$")
 LOCAL = re.compile(r"^(-e\b|--editable\b|\.|/|file:)|@\s*(file:|\.|/)")
 
 
 def find(folder: pathlib.Path, settings: Settings) -> dict[str, Any] | None:
-    """Return what is to be installed, or None if nothing is.
+    """Return the packages to install, or None if there are none.
 
     :returns: `requirements` as text; `wheels`, a directory in the folder, with `wheels_digest`; `index`
-    :raises UsageError: a file that is named is missing, or says what cannot be installed on nodes
+    :raises UsageError: a named file is missing, or lists packages that cannot be installed on nodes
     """
     name = settings.requirements or next((name for name in CANDIDATES if (folder / name).is_file()), None)
     if name is None:
         return None
     if not (folder / name).is_file():
-        raise UsageError(f"{folder} has no {name}", "`requirements` names a file in the folder.")
+        raise UsageError(f"{folder} has no {name}", "Set `requirements` to a file in the folder.")
     text = read(folder, name)
     if not any(line and not line.startswith(("#", "-")) for line in map(str.strip, text.splitlines())):
         return None
@@ -43,7 +43,7 @@ def find(folder: pathlib.Path, settings: Settings) -> dict[str, Any] | None:
 def read(folder: pathlib.Path, name: str) -> str:
     """Return requirements as one text in pip's format.
 
-    :raises UsageError: they cannot be written so
+    :raises UsageError: they cannot be converted
     """
     path = folder / name
     if path.name == "uv.lock":
@@ -64,14 +64,14 @@ def _lines(path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
     if path in above:
         return []
     if not path.is_file():
-        raise UsageError(f"{above[-1] if above else path} includes {path.name}, which is not there")
+        raise UsageError(f"{above[-1] if above else path} includes {path.name}, which does not exist")
     lines = []
     for line in CONTINUED.sub(_joined, _text(path)).splitlines():
         include = INCLUDE.match(line.strip())
         if include and not re.match(r"\w+://", include["path"]) and line.strip().startswith(("-r", "--requirement")):
             lines += _lines((path.parent / include["path"]).resolve(), (*above, path))
         elif include:
-            raise UsageError(f"{path}: {line.strip()!r} cannot be used on nodes", "Make a lock: uv pip compile.")
+            raise UsageError(f"{path}: {line.strip()!r} cannot be used on nodes", "Create a lock: uv pip compile.")
         else:
             lines.append(_not_local(line.rstrip(), str(path)))
     return lines
@@ -84,8 +84,8 @@ def _joined(lines: re.Match[str]) -> str:
 def _not_local(line: str, where: str) -> str:
     if LOCAL.search(COMMENT.sub("", line).strip()):
         raise UsageError(
-            f"{where}: {line.strip()!r} is a package of this computer",
-            "Code in the folder is found without it; of other code make a wheel, and say `wheels`.",
+            f"{where}: {line.strip()!r} is a package on this computer",
+            "Code in the folder needs no entry; build a wheel of any other code and set `wheels`.",
         )
     return line
 
@@ -98,12 +98,12 @@ def _text(path: pathlib.Path) -> str:
 
 
 def _export(path: pathlib.Path) -> str:
-    """Return what uv makes of its lock: only uv knows which package is for which platform."""
+    """Return uv's export of its lock: only uv knows which package is for which platform."""
     uv = shutil.which("uv")
     if uv is None:
         raise UsageError(
-            f"{path} can only be read by uv, which this computer does not have",
-            "Install uv, or write requirements.txt and name it: --requirements requirements.txt",
+            f"only uv can read {path}, and this computer does not have it",
+            "Install uv, or use a requirements.txt: --requirements requirements.txt",
         )
     command = [uv, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--quiet"]
     done = subprocess.run(
@@ -117,7 +117,7 @@ def _export(path: pathlib.Path) -> str:
 def from_project(data: dict[str, Any], name: str) -> str:
     """Return the dependencies of a pyproject.toml; the project itself runs from its folder.
 
-    :raises UsageError: they stand elsewhere, or are something else
+    :raises UsageError: they are elsewhere in the file, or not a list of strings
     """
     project = data.get("project", {})
     listed = project.get("dependencies", []) if isinstance(project, dict) else project
@@ -127,11 +127,11 @@ def from_project(data: dict[str, Any], name: str) -> str:
         "python"
     }:
         raise UsageError(
-            f"{name} has its dependencies where only Poetry reads them",
-            "poetry export --output requirements.txt, or write them into [project].",
+            f"{name} has its dependencies in a table that only Poetry reads",
+            "Run: poetry export --output requirements.txt. Or move them to [project].",
         )
     if "dependencies" in project.get("dynamic", []):
-        raise UsageError(f"{name} leaves its dependencies to a build system", "Write them into requirements.txt.")
+        raise UsageError(f"{name} declares its dependencies as dynamic", "List them in requirements.txt.")
     return "".join(f"{_not_local(line, name)}\n" for line in listed)
 
 
@@ -143,7 +143,7 @@ def from_lock(data: dict[str, Any], name: str) -> str:
     ...      "wheels": [{"hashes": {"sha256": "ab"}}], "sdist": {"hashes": {"sha256": "cd"}}}]}, "pylock.toml")
     "rich==13.0 ; os_name == 'posix' --hash=sha256:ab --hash=sha256:cd\\n"
 
-    :raises UsageError: it is of another version, or a package has no version or hash
+    :raises UsageError: it has another version, or a package has no version or hash
     """
     if not str(data.get("lock-version", "")).startswith("1."):
         raise UsageError(f"{name}: expected lock-version 1.x, seen {data.get('lock-version')!r}")
@@ -154,7 +154,8 @@ def from_lock(data: dict[str, Any], name: str) -> str:
         hashes = [f"--hash=sha256:{digest}" for digest in digests if digest]
         if "version" not in package or not hashes:
             raise UsageError(
-                f"{name}: {package.get('name')} has no version and SHA-256 in an index", "Make a wheel of it."
+                f"{name}: {package.get('name')} has no version and SHA-256 in an index",
+                "Build a wheel of it and set `wheels`.",
             )
         marker = f" ; {package['marker']}" if package.get("marker") else ""
         lines.append(" ".join([f"{package['name']}=={package['version']}{marker}", *hashes]))

@@ -1,4 +1,4 @@
-"""Which files of a folder are submitted: all but those that .gitignore and .steadignore leave out, read as git does."""
+"""Selects the files of a folder to submit: all except those excluded by .gitignore and .steadignore, read as by git."""
 
 import dataclasses
 import hashlib
@@ -12,22 +12,22 @@ import pathspec
 from slurmstead.errors import UsageError
 
 IGNORE_FILES = (".steadignore", ".gitignore")
-"""In each directory; the first says more than the second."""
+"""In each directory; the first overrides the second."""
 
 RESULTS = "stead-results"
 
 ALWAYS = pathspec.GitIgnoreSpec.from_lines([".git", "__pycache__/", f"/{RESULTS}/"])
-"""Left out unless an ignore file says `!` to it."""
+"""Excluded unless an ignore file includes them with `!`."""
 
 ENVIRONMENT_MARK = "pyvenv.cfg"
-"""A directory that holds this is a virtual environment: of no use on another computer."""
+"""A directory with this file is a virtual environment, which does not work on another computer."""
 
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A file, a link, or a directory without any, whose path ends in /.
+    """A file, a link, or an empty directory, whose path ends in /.
 
-    `size` is in bytes, None of what is no file. `changed` is its time of change in nanoseconds.
+    `size` is in bytes, None if it is not a file. `changed` is its modification time in nanoseconds.
     """
 
     path: str
@@ -38,7 +38,7 @@ class File:
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
-    """What of a folder is submitted, by path; and what a person should know of it."""
+    """The files of a folder to submit, by path, and warnings for the user."""
 
     path: pathlib.Path
     files: tuple[File, ...]
@@ -65,7 +65,7 @@ class _Rules:
         self._specs = specs
 
     def below(self, directory: pathlib.Path, prefix: str) -> "_Rules":
-        """Return the rules with those that stand in a directory."""
+        """Return these rules plus those of a directory."""
         own = []
         for name in IGNORE_FILES:
             path = directory / name
@@ -74,8 +74,8 @@ class _Rules:
                 own.append((prefix, pathspec.GitIgnoreSpec.from_lines(filter(_is_pattern, lines))))
         return _Rules((*own, *self._specs)) if own else self
 
-    def leave_out(self, path: str) -> bool:
-        """Whether a path, with / behind a directory, is left out: the nearest rule that knows it decides."""
+    def excludes(self, path: str) -> bool:
+        """Return whether a path (a directory ends in /) is excluded; the nearest matching rule decides."""
         for prefix, spec in self._specs:
             include = spec.check_file(path[len(prefix) :]).include
             if include is not None:
@@ -84,7 +84,7 @@ class _Rules:
 
 
 def _is_pattern(line: str) -> bool:
-    """Whether a line means something; one that does not, such as a lone `!`, is nothing to git."""
+    """Return whether a line is a pattern; git ignores invalid lines, such as a lone `!`."""
     try:
         pathspec.GitIgnoreSpec.from_lines([line])
     except ValueError:
@@ -93,12 +93,12 @@ def _is_pattern(line: str) -> bool:
 
 
 def collect(folder: pathlib.Path) -> Folder:
-    """Return what of a folder is submitted.
+    """Return the files of a folder to submit.
 
-    :raises UsageError: it is no folder, or part of it cannot be read
+    :raises UsageError: it is not a folder, or part of it cannot be read
     """
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", "Name the folder that holds your program.")
+        raise UsageError(f"{folder} is not a folder", "Name the folder with your program.")
     root = folder.resolve()
     warnings: list[str] = []
     files = []
@@ -109,17 +109,19 @@ def collect(folder: pathlib.Path) -> Folder:
         try:
             seen = os.lstat(os.path.join(root, path))
         except FileNotFoundError:
-            # It went since its directory was read, as temporary files do.
+            # It was removed after its directory was read, as temporary files are.
             continue
         if stat.S_ISLNK(seen.st_mode):
             target = os.readlink(os.path.join(root, path))
             if _leaves(path, target):
-                warnings.append(f"{path!r} is a link out of the folder, and stays one: to {target!r} on the cluster")
+                warnings.append(
+                    f"{path!r} links to {target!r}, outside the folder; on the cluster it links to that path there"
+                )
             files.append(File(path, None, seen.st_mtime_ns, 0))
         elif stat.S_ISREG(seen.st_mode):
             files.append(File(path, seen.st_size, seen.st_mtime_ns, stat.S_IMODE(seen.st_mode)))
         else:
-            warnings.append(f"{path!r} is no file, and is left out")
+            warnings.append(f"{path!r} is not a regular file and is skipped")
     return Folder(root, tuple(sorted(files, key=lambda file: file.path)), tuple(warnings))
 
 
@@ -129,18 +131,18 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
         rules = rules.below(directory, below)
         entries = list(os.scandir(directory))
     except (FileNotFoundError, NotADirectoryError):
-        # It went, as in collect.
+        # It was removed, as in collect.
         return
     except PermissionError as error:
-        raise UsageError(f"{error.filename} cannot be read: {error.strerror}", "Leave it out: .steadignore") from None
+        raise UsageError(f"{error.filename} cannot be read: {error.strerror}", "Exclude it in .steadignore.") from None
     empty = True
     for entry in entries:
         path = below + entry.name
         is_directory = entry.is_dir(follow_symlinks=False)
-        if rules.leave_out(f"{path}/" if is_directory else path):
+        if rules.excludes(f"{path}/" if is_directory else path):
             continue
         if is_directory and os.path.exists(os.path.join(entry.path, ENVIRONMENT_MARK)):
-            warnings.append(f"{path!r} is a virtual environment, and is left out: the cluster makes its own")
+            warnings.append(f"{path!r} is a virtual environment and is skipped: the cluster creates its own")
             continue
         empty = False
         if is_directory:
@@ -148,7 +150,7 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
         else:
             yield path
     if empty and below:
-        # Programs write into a directory that is there, whatever of it is left out.
+        # Programs may write into a directory that exists, even if all its files are excluded.
         yield below
 
 

@@ -1,4 +1,4 @@
-"""Where the head node is: said on the command line, in stead.toml, in the environment or in a file of the user's."""
+"""Finds the head node: from the command line, stead.toml, the environment or the user's file."""
 
 import dataclasses
 import ipaddress
@@ -12,12 +12,12 @@ from slurmstead.client.names import refuse_unknown
 from slurmstead.errors import MachineError, UsageError
 
 KEYS = ("head", "ssh_config", "directory")
-"""What each of the places may say; the environment says it as STEAD_HEAD and so on."""
+"""Keys of each of these places; in the environment they are STEAD_HEAD and so on."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """The head node as ssh knows it, `[user@]host`, and the directory for runs there, ~/slurmstead unless given."""
+    """The head node as ssh knows it, `[user@]host`, and the directory for runs there, by default ~/slurmstead."""
 
     host: str
     ssh_config: str | None = None
@@ -25,7 +25,7 @@ class Head:
 
     @property
     def in_rsync(self) -> str:
-        """The host as rsync wants it, which takes what stands behind a colon for a path."""
+        """The host in rsync's syntax, in which a colon separates host and path."""
         user, at, name = self.host.rpartition("@")
         return f"{user}{at}[{name}]" if ":" in name else self.host
 
@@ -33,22 +33,22 @@ class Head:
 def home() -> pathlib.Path:
     """Return the user's home on this computer.
 
-    :raises MachineError: nobody knows it
+    :raises MachineError: it is unknown
     """
     try:
         return pathlib.Path.home()
     except RuntimeError:
-        raise MachineError("this computer does not know where your home is", "Set HOME.") from None
+        raise MachineError("your home directory is unknown", "Set HOME.") from None
 
 
 def user_file() -> pathlib.Path:
-    """Return the file in which a user says once what holds for all projects; it need not exist."""
+    """Return the user's file with settings for all projects; it need not exist."""
     config = os.environ.get("XDG_CONFIG_HOME") or home() / ".config"
     return pathlib.Path(config) / "slurmstead" / "client.toml"
 
 
 def read_toml(path: pathlib.Path) -> dict[str, Any]:
-    """Return what a TOML file says; nothing if there is none.
+    """Return the content of a TOML file; an empty table if it does not exist.
 
     :raises UsageError: it is not TOML, or cannot be read
     """
@@ -59,7 +59,7 @@ def read_toml(path: pathlib.Path) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not TOML: {error}", "https://toml.io shows how it is written.") from None
+        raise UsageError(f"{path} is not TOML: {error}", "See https://toml.io for the syntax.") from None
 
 
 def is_host(text: str) -> bool:
@@ -79,9 +79,9 @@ def is_host(text: str) -> bool:
 
 
 def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
-    """Return the head node that is meant: `given` wins over `project`, that over the environment and the user's file.
+    """Return the head node: `given` overrides `project`, which overrides the environment and the user's file.
 
-    :raises UsageError: nobody says which, or a file says something else
+    :raises UsageError: none is configured, or a file has an invalid key or value
     """
     path = user_file()
     own = read_toml(path)
@@ -94,12 +94,12 @@ def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
     found = {key: next((place[key] for place in places if place.get(key)), None) for key in KEYS}
     if not found["head"]:
         raise UsageError(
-            "which head node is meant is not said",
-            f'Write --head user@host, or once for all: head = "user@host" in {path}',
+            "no cluster is configured",
+            f'Use --head user@host, or write head = "user@host" into {path}',
         )
     if not is_host(found["head"]):
         raise UsageError(
-            f"{found['head']!r} is no host", "Write --head user@host; a port is said in ssh's own configuration."
+            f"{found['head']!r} is not a host", "Use --head user@host; set a port in ssh's own configuration."
         )
     config = found["ssh_config"]
     return Head(found["head"], config and str(pathlib.Path(config).expanduser().absolute()), found["directory"])

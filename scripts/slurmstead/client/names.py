@@ -1,4 +1,4 @@
-"""Names: of runs, of folders, and those that somebody mistyped."""
+"""Names of runs and folders, and mistyped keys."""
 
 import datetime
 import difflib
@@ -14,16 +14,16 @@ from slurmstead.errors import UsageError
 
 
 def refuse_unknown(found: Mapping[str, Any], known: Iterable[str], where: str) -> None:
-    """Refuse a file that says what nobody reads.
+    """Refuse unknown keys.
 
-    :raises UsageError: there is such a key; the nearest that is known is named
+    :raises UsageError: a key is unknown; the hint names the nearest known one
     """
     names = sorted(known)
     for key in found:
         if key not in names:
             near = difflib.get_close_matches(key, names, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"It may say {', '.join(names)}."
-            raise UsageError(f"{where} says {key!r}, which is not known", hint)
+            hint = f"Did you mean {near[0]}?" if near else f"Known keys are {', '.join(names)}."
+            raise UsageError(f"{where}: unknown key {key!r}", hint)
 
 
 def slug(text: str) -> str:
@@ -36,11 +36,11 @@ def slug(text: str) -> str:
 
 
 def new_run(name: str) -> str:
-    """Return the id of a new run: when it was submitted (UTC), what it is called, and what makes it unique."""
+    """Return the ID of a new run: the time (UTC), its name, and a random part."""
     now = datetime.datetime.now(datetime.UTC)
     return f"{now:%Y%m%d-%H%M%S}-{slug(name)}-{secrets.token_hex(3)}"
 
 
 def folder_key(folder: pathlib.Path) -> str:
-    """Return how a folder of this computer is told from all others."""
+    """Return a key that identifies a folder of this computer."""
     return hashlib.sha256(f"{socket.gethostname()}:{folder}".encode(errors="surrogateescape")).hexdigest()[:16]

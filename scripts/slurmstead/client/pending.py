@@ -1,4 +1,4 @@
-"""What this computer remembers of submissions that were begun: a repeated command goes on with them."""
+"""Remembers interrupted submissions on this computer, so that a repeated command continues them."""
 
 import contextlib
 import dataclasses
@@ -23,25 +23,25 @@ def directory() -> pathlib.Path:
 
 @contextlib.contextmanager
 def _writing() -> Iterator[None]:
-    """Say where this computer cannot remember: without that a cut submission would become two."""
+    """Report where nothing can be stored: without that, an interrupted submission would become two."""
     try:
         yield
     except OSError as error:
         place = error.filename or directory()
-        hint = "Name a directory that you can write: export XDG_STATE_HOME=DIRECTORY"
-        raise MachineError(f"submissions cannot be remembered in {place}: {error.strerror}", hint) from None
+        hint = "Choose a writable directory: export XDG_STATE_HOME=DIRECTORY"
+        raise MachineError(f"cannot store submissions in {place}: {error.strerror}", hint) from None
 
 
 @dataclasses.dataclass
 class Pending:
-    """A submission that may or may not have come through; `run` is empty until it has a name."""
+    """A submission that may or may not have succeeded; `run` is empty until it has a name."""
 
     path: pathlib.Path
     run: str = ""
     fingerprint: str = ""
 
     def remember(self, run: str, fingerprint: str) -> None:
-        """Keep the id that the next attempt uses, before the first byte is sent."""
+        """Store the ID for the next attempt, before the first byte is sent."""
         self.run, self.fingerprint = run, fingerprint
         temporary = self.path.with_suffix(".new")
         with _writing():
@@ -52,17 +52,17 @@ class Pending:
             temporary.replace(self.path)
 
     def forget(self) -> None:
-        """Let the next attempt be a new submission."""
+        """Make the next attempt a new submission."""
         self.path.unlink(missing_ok=True)
         self.run = ""
 
 
 @contextlib.contextmanager
 def claim(what: Any) -> Iterator[Pending]:
-    """Yield the submission of `what` that was interrupted, or a new one; two clients never get the same.
+    """Yield the interrupted submission of `what`, or a new one; two clients never get the same.
 
-    :param what: all that tells this submission from others, as JSON can hold it
-    :raises MachineError: this computer cannot remember it
+    :param what: everything that identifies this submission, in JSON types
+    :raises MachineError: it cannot be stored on this computer
     """
     digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
     with _writing():
@@ -75,7 +75,7 @@ def claim(what: Any) -> Iterator[Pending]:
 
 
 def _choose(digest: str) -> tuple[Pending, int]:
-    """Return a submission that nobody works on, an interrupted one if there is, and the descriptor of its lock."""
+    """Return a submission that no process works on, preferably an interrupted one, and the descriptor of its lock."""
     first: tuple[Pending, int] | None = None
     for slot in itertools.count():
         path = directory() / f"{digest}.{slot}.json"
@@ -84,7 +84,7 @@ def _choose(digest: str) -> tuple[Pending, int]:
             break
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # Held until its holder ends, however that is.
+            # Held until the process ends, however it ends.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)

@@ -1,4 +1,4 @@
-"""What the cluster says of runs, as Python reads it."""
+"""The cluster's answers about runs as Python objects."""
 
 import dataclasses
 import pathlib
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 ENDLESS = ("pending", "running")
-"""States that change; all others are ends, and all of these but `completed` are bad ones."""
+"""States that can change; all others are final, and all final ones except `completed` are failures."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A run that was submitted: its id, the jobs of Slurm that it is, and its directory on the share."""
+    """A submitted run: its ID, its Slurm jobs, and its directory on the share."""
 
     id: str
     jobs: tuple[str, ...]
     directory: str
     again: bool = False
-    """Whether it had been submitted before by an attempt that was cut off."""
+    """Whether an interrupted attempt had already submitted it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TaskState:
-    """How a task stands: pending, running, completed, failed, timeout, out of memory, cancelled, preempted or lost."""
+    """A task; `state` is pending, running, completed, failed, timeout, out of memory, cancelled, preempted or lost."""
 
     task: int
     state: str
@@ -35,7 +35,7 @@ class TaskState:
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """How a run stands; times in seconds since the epoch, memory (the most of any task) in bytes."""
+    """The state of a run; times in seconds since the epoch, memory (the most of any task) in bytes."""
 
     id: str
     name: str
@@ -56,12 +56,12 @@ class State:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it will run any more."""
+        """Whether none of its tasks will run any more."""
         return self.state not in ENDLESS
 
     @classmethod
     def read(cls, summary: Mapping[str, Any]) -> Self:
-        """Return the state that the head node sent; what this version does not know is left out."""
+        """Return the state that the head node sent; fields unknown to this version are ignored."""
         known = {field.name for field in dataclasses.fields(cls)}
         task_fields = {field.name for field in dataclasses.fields(TaskState)}
         values: dict[str, Any] = {
@@ -76,7 +76,7 @@ class State:
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """A change: a task of a run came into a state; `before` is None when it is seen for the first time."""
+    """A task of a run entered a state; `before` is None at its first sight."""
 
     run: str
     task: int
@@ -88,7 +88,7 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a task left, on this computer: its output and every file that it wrote or changed, below `directory`."""
+    """The results of a task on this computer: its output and every file that it wrote or changed, below `directory`."""
 
     task: int
     state: str
@@ -102,12 +102,12 @@ class Result:
 
     @property
     def stdout(self) -> str:
-        """What the program printed."""
+        """The program's standard output."""
         return self._read("stdout")
 
     @property
     def stderr(self) -> str:
-        """What the program complained of."""
+        """The program's standard error."""
         return self._read("stderr")
 
     def _read(self, name: str) -> str:

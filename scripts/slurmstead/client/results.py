@@ -1,4 +1,4 @@
-"""Results on this computer: each file fetched once, and only believed when its checksum is right."""
+"""Results on this computer: each file is fetched once, and accepted only with the right checksum."""
 
 import contextlib
 import fcntl
@@ -21,11 +21,11 @@ RECORD = ".stead.json"
 """In the directory of a run: which of its files were verified, by path, and whether it is complete."""
 
 ATTEMPTS = 3
-"""How often a file is copied that is not what it should be."""
+"""How often a file with a wrong checksum is copied."""
 
 
 class Fetched:
-    """What was fetched of a run; `new` counts the files that were copied now."""
+    """The fetched files of a run; `new` counts those copied by this call."""
 
     def __init__(self, directory: pathlib.Path, state: State, files: list[str]) -> None:
         self.directory = directory
@@ -36,15 +36,15 @@ class Fetched:
 
 
 def is_complete(directory: pathlib.Path) -> bool:
-    """Whether all of a run that has ended was fetched."""
+    """Return whether the run has ended and everything was fetched."""
     return bool(_read_record(directory).get("complete"))
 
 
 def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observer) -> Fetched:
-    """Fetch what the ended tasks of a run left to a directory of its name; what is there and verified is not copied.
+    """Fetch the results of a run's ended tasks into a directory of its name; files verified earlier are not copied.
 
-    :raises UnreachableError: the connection was cut; the same call carries on
-    :raises CheckFailed: a file is not what the node wrote
+    :raises UnreachableError: the connection was lost; the same call continues
+    :raises CheckFailed: a file differs from what the node wrote
     :raises MachineError: this computer cannot write there
     """
     answer = connection.ask("results", job=job)
@@ -55,20 +55,20 @@ def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observ
             return _fetch(connection, answer, directory, observer)
     except OSError as error:
         place = error.filename or directory
-        raise MachineError(f"{place} cannot be written: {error.strerror}", "Fetch elsewhere: --to") from None
+        raise MachineError(f"cannot write {place}: {error.strerror}", "Choose another directory with --to.") from None
 
 
 @contextlib.contextmanager
 def _alone(directory: pathlib.Path, observer: Observer) -> Iterator[None]:
-    """Let no other command fetch to a directory: what it copies need not be copied twice."""
+    """Lock a directory against another fetch, so that nothing is copied twice."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        # NFS locks no directories; without a lock nothing is wrong, only done twice.
+        # NFS cannot lock directories; without a lock files are only copied twice.
         with contextlib.suppress(OSError):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                observer.note(f"another command fetches to {directory}; waiting for it")
+                observer.note(f"waiting for another command that fetches to {directory}")
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
@@ -84,7 +84,10 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
     size = sum(entry.get("size", 0) for entry in missing)
     room = shutil.disk_usage(directory).free
     if size > room:
-        raise TaskError(f"{directory} has room for {room} bytes of {size}", "Make room, or fetch elsewhere: --to")
+        raise TaskError(
+            f"{directory} needs {size} bytes, but only {room} are free",
+            "Free some space, or choose another directory with --to.",
+        )
     for _ in range(ATTEMPTS):
         if not missing:
             break
@@ -93,7 +96,7 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             paths = [entry["path"] for entry in missing]
             transfer.pull(connection, answer["directory"], paths, directory, observer.copied)
         finally:
-            # What did arrive counts, also when the rest did not.
+            # Keep what arrived, even if the rest did not.
             still = [entry for entry in missing if not _verify(directory, entry, verified)]
             _write_record(directory, {"files": verified})
         fetched.new += len(missing) - len(still)
@@ -102,8 +105,8 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
     if missing:
         others = f", nor {count(len(missing) - 1, 'other file')}" if len(missing) > 1 else ""
         raise CheckFailed(
-            f"{missing[0]['path']!r} of {answer['run']} is not what the node wrote{others}",
-            "Did something change them on the share after the job? `stead rerun` makes them again.",
+            f"{missing[0]['path']!r} of {answer['run']} differs from what the node wrote{others}",
+            "Was it changed on the share after the job? `stead rerun` creates it again.",
         )
     _write_record(directory, {"files": verified, "complete": state.ended})
     return fetched
@@ -134,15 +137,15 @@ def read(fetched: Fetched) -> list[Result]:
 
 
 def _checked(entry: dict[str, Any], key: str) -> str:
-    """Return a path of the cluster's that stays in the directory."""
+    """Return a path from the cluster after checking that it stays in the directory."""
     path = str(entry[key])
     if os.path.isabs(path) or os.path.normpath(path) != path or path.split(os.sep)[0] == os.pardir:
-        raise UsageError(f"the cluster names a file outside of the run: {path!r}", "Nothing was fetched.")
+        raise UsageError(f"the cluster sent a path outside the run: {path!r}", "Nothing was fetched.")
     return path
 
 
 def _have(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, Any]) -> bool:
-    """Whether a file was fetched before, whatever its owner did with it since, or happens to be there."""
+    """Return whether a file was fetched before, even if the user changed it since, or is there and correct."""
     full = directory / entry["path"]
     if not os.path.lexists(full):
         return False
@@ -161,7 +164,7 @@ def _verify(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, 
     if good:
         verified[entry["path"]] = _proof(entry)
     elif not full.is_dir():
-        # rsync would take the same size and time for the same file.
+        # rsync would treat a file of the same size and time as unchanged.
         full.unlink(missing_ok=True)
     return good
 

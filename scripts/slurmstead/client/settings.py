@@ -1,4 +1,4 @@
-"""What is asked of the cluster for a run: from options and stead.toml."""
+"""The settings of a run, from options and stead.toml."""
 
 import dataclasses
 import pathlib
@@ -20,11 +20,11 @@ NODES = re.compile(r"\d+(-\d+)?")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a run is; each field but `env` is an option of `stead submit`, and all may stand in stead.toml.
+    """The settings of a run; each field except `env` is an option of `stead submit`, and all can be in stead.toml.
 
-    `mem` is a number with K, M, G or T behind it (M without), `time` what sbatch takes (minutes, hours:minutes:seconds,
-    days-hours), `array` too. Other jobs begin before one with a high `nice`. `after` names runs or jobs that must end
-    well first. `requirements`, `wheels` are paths in the folder; `index` is where pip finds packages.
+    `mem` is a number followed by K, M, G or T (by default M); `time` (minutes, hours:minutes:seconds, days-hours) and
+    `array` are as for sbatch. A higher `nice` lowers the priority. `after` names runs or jobs that must succeed first.
+    `requirements` and `wheels` are paths in the folder; `index` is the URL of pip's package index.
     """
 
     entry: str | None = None
@@ -47,27 +47,28 @@ class Settings:
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def checked(self) -> Self:
-        """Return these settings if each can be meant.
+        """Return these settings if all are valid.
 
-        :raises UsageError: one cannot
+        :raises UsageError: one is invalid
         """
         for name, pattern in (("mem", MEMORY), ("time", TIME), ("nodes", NODES)):
             value = getattr(self, name)
             if value is not None and not pattern.fullmatch(value):
-                raise UsageError(f"{name} = {value!r} is not understood", EXAMPLES[name])
+                raise UsageError(f"{name} = {value!r} is not valid", EXAMPLES[name])
         if self.cpus is not None and self.cpus < 1:
             raise UsageError(f"cpus = {self.cpus}: expected at least 1")
         if self.nice is not None and self.nice < 0:
-            raise UsageError(f"nice = {self.nice}: expected at least 0; less is for Slurm's administrators")
+            raise UsageError(f"nice = {self.nice}: expected at least 0; only Slurm administrators can use less")
         if self.python is not None and not re.fullmatch(r"3\.\d+", self.python):
-            raise UsageError(f"python = {self.python!r} is not understood", EXAMPLES["python"])
+            raise UsageError(f"python = {self.python!r} is not valid", EXAMPLES["python"])
         if self.index is not None and re.match(r"\w+://[^/]*@", self.index):
             raise UsageError(
-                "index holds a password, which others could read in the run", "Put it into ~/.netrc on the cluster."
+                "the URL in `index` contains a password, which other users could read",
+                "Put it in ~/.netrc on the cluster.",
             )
         for name in self.env:
             if not name or "=" in name:
-                raise UsageError(f"env: {name!r} cannot be the name of a variable")
+                raise UsageError(f"env: {name!r} is not a valid variable name")
         refuse_nul([*self.args, *self.env, *self.env.values(), self.name or "", self.entry or ""])
         if self.array is not None:
             try:
@@ -78,13 +79,13 @@ class Settings:
 
 
 def refuse_nul(texts: Iterable[str]) -> None:
-    """Refuse what ends a text for the kernel.
+    """Refuse texts that cannot be passed to a program.
 
-    :raises UsageError: one holds the character NUL
+    :raises UsageError: one contains the character NUL
     """
     for text in texts:
         if "\0" in text:
-            raise UsageError(f"{text!r} holds a NUL, which no program can be given")
+            raise UsageError(f"{text!r} contains a NUL character, which cannot be passed to a program")
 
 
 EXAMPLES = {
@@ -98,9 +99,9 @@ FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Settings)}
 
 
 def read(folder: pathlib.Path) -> tuple[Settings, dict[str, Any]]:
-    """Return what a folder's stead.toml says about runs, and about the head node; nothing if there is none.
+    """Return the settings of runs and of the head node in a folder's stead.toml; empty if it does not exist.
 
-    :raises UsageError: it says something else, or in another way
+    :raises UsageError: a key or value is invalid
     """
     path = folder / FILE
     found = head.read_toml(path)
@@ -111,9 +112,9 @@ def read(folder: pathlib.Path) -> tuple[Settings, dict[str, Any]]:
 
 
 def _typed(found: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return settings as Settings has them: a number is taken for its text, a list for its texts.
+    """Return settings in the types of Settings: numbers become texts where these are expected, and lists tuples.
 
-    :raises UsageError: one is something else
+    :raises UsageError: a value has another type
     """
     typed: dict[str, Any] = {}
     for key, value in found.items():
@@ -122,7 +123,7 @@ def _typed(found: Mapping[str, Any], where: str) -> dict[str, Any]:
         elif isinstance(value, tuple):
             value = list(value)
         expected: Any = _kind(key)
-        # In Python a truth is a number, in TOML it is not.
+        # A bool is an int in Python, but not in TOML.
         if not isinstance(value, expected) or isinstance(value, bool):
             raise UsageError(f"{where}: expected {key} to be {KINDS[expected]}, seen {value!r}")
         if expected is list:
@@ -145,9 +146,9 @@ def _kind(key: str) -> type:
 
 
 def merge(file: Settings, given: Mapping[str, Any]) -> Settings:
-    """Return settings in which what was given on the command line wins.
+    """Return the settings of the file, overridden by those of the command line.
 
-    :raises UsageError: there is no such setting, or it cannot be meant
+    :raises UsageError: a setting is unknown or invalid
     """
     names.refuse_unknown(given, FIELDS, "the call")
     said = {key: value for key, value in given.items() if value is not None and value != ()}

@@ -1,4 +1,4 @@
-"""Submitting a folder, so that it becomes a run once, at whatever moment this computer gives up."""
+"""Submits a folder exactly once, even if this computer fails at any moment."""
 
 import contextlib
 import dataclasses
@@ -19,38 +19,38 @@ from slurmstead.client.settings import Settings, refuse_nul
 from slurmstead.errors import Interrupted, SteadError, UnreachableError, UsageError
 
 Word = str | bytes | int | float | os.PathLike[str]
-"""What can be an argument of a program."""
+"""An argument of a program."""
 
 
 class Observer(Protocol):
-    """Is told how far a transfer is, and what a person should know."""
+    """Receives the progress of a transfer, and notes for the user."""
 
     def began(self, what: str, size: int) -> None:
-        """Say that `size` bytes are to be copied."""
+        """A copy of `size` bytes begins."""
 
     def copied(self, part: float) -> None:
-        """Say which part of them was looked at, 0 to 1."""
+        """The fraction of them that is done, 0 to 1."""
 
     def note(self, text: str) -> None:
-        """Say something."""
+        """A note for the user."""
 
 
 class Silent:
-    """An observer that says nothing."""
+    """An observer that ignores everything."""
 
     def began(self, what: str, size: int) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     def copied(self, part: float) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
     def note(self, text: str) -> None:
-        """Say nothing."""
+        """Ignore it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """A folder, what is to be done with it, for a map the arguments of each task, and the id that a caller chose."""
+    """A folder, its settings, the arguments of each task (for a map), and the ID that the caller chose."""
 
     folder: Folder
     settings: Settings
@@ -58,9 +58,9 @@ class Order:
     id: str | None = None
 
     def request(self) -> dict[str, Any]:
-        """Return what the head node is asked for, but for the run's id.
+        """Return the request to the head node, without the run's ID.
 
-        :raises UsageError: the entry or the environment cannot be meant
+        :raises UsageError: the entry or the environment is invalid
         """
         settings = self.settings
         listed, limit = arrays.parse(settings.array) if settings.array else (None, None)
@@ -83,58 +83,59 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
-        # In a container nobody may have the number of the user.
+        # In a container the user's number may have no name.
         return str(os.getuid())
 
 
 LOCAL = ("requirements", "index", "wheels")
-"""Settings that say how the environment is described; the head node gets the description."""
+"""Settings that only this computer uses; the head node gets the environment that they describe."""
 
 
 def check_entry(folder: Folder, entry: str | None) -> str:
     """Return the path of the program in the folder.
 
-    :raises UsageError: there is none that could be run
+    :raises UsageError: there is no program that can be run
     """
     if entry is None:
         if not any(file.path == "main.py" for file in folder.files):
-            raise UsageError(f"which program in {folder.path} is to be run is not said", "Name it: --entry PROGRAM")
+            raise UsageError(f"{folder.path} has no main.py", "Choose a program with --entry.")
         entry = "main.py"
     path = os.path.normpath(entry)
     found = next((file for file in folder.files if file.path == path), None)
     if found is None:
         inside = not os.path.isabs(path) and path.split(os.sep)[0] != os.pardir and (folder.path / path).is_file()
-        hint = "An ignore file leaves it out." if inside else "--entry names a file in the folder."
-        raise UsageError(f"{folder.path} submits no file {entry!r}", hint)
+        hint = "An ignore file excludes it." if inside else "Name a file in the folder with --entry."
+        raise UsageError(f"{entry!r} is not among the files that {folder.path} submits", hint)
     if not path.endswith(".py") and found.size is not None and not found.mode & 0o100:
-        raise UsageError(f"{entry} cannot be executed", f"chmod +x {folder.path / path}")
+        raise UsageError(f"{entry} is not executable", f"Run: chmod +x {folder.path / path}")
     return path
 
 
 def check_wheels(folder: Folder, found: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return an environment whose wheels are all submitted.
+    """Return an environment after checking that all its wheels are submitted.
 
-    :raises UsageError: they are not; an ignore file for Python often has `wheels/` or `*.whl`
+    :raises UsageError: one is excluded; ignore files for Python often contain `wheels/` or `*.whl`
     """
     if found and "wheels" in found:
         submitted = {file.path for file in folder.files}
         for wheel in sorted((folder.path / found["wheels"]).glob("*.whl")):
             path = os.path.normpath(os.path.join(found["wheels"], wheel.name))
             if path not in submitted:
-                raise UsageError(f"an ignore file leaves out {path}", f"Write !{path} into {folder.path}/.steadignore")
+                raise UsageError(
+                    f"an ignore file excludes the wheel {path}", f"Add the line !{path} to {folder.path}/.steadignore"
+                )
     return found
 
 
 def submit(
     head: Head, order: Order, observer: Observer, done: Callable[[Connection, Job], None] = lambda *_: None
 ) -> Job:
-    """Submit an order and return what it became.
+    """Submit an order and return its job.
 
-    An attempt that was cut off goes on where it was. It counts as cut off until `done`, which is called with the job,
-    has returned.
+    An interrupted attempt continues. It counts as interrupted until `done`, which is called with the job, has returned.
 
-    :raises UnreachableError: the cluster did not answer; the same call carries on
-    :raises SteadError: it cannot be done; nothing was submitted, and nothing is left on the cluster
+    :raises UnreachableError: the cluster did not answer; the same call continues
+    :raises SteadError: nothing was submitted, and nothing is left on the cluster
     """
     request = order.request()
     for warning in order.folder.warnings:
@@ -168,7 +169,7 @@ def rerun(
     observer: Observer,
     done: Callable[[Connection, Job], None] = lambda *_: None,
 ) -> Job:
-    """Submit once more what a run, or a task of it, was made of; cut off it goes on as `submit` does."""
+    """Submit the files of a run, or of one of its tasks, again; an interrupted call continues as with `submit`."""
     claimed = pending.claim(["rerun", dataclasses.astuple(head), run, identifier])
     with claimed as kept, Connection(head, observer.note) as connection:
         if not kept.run:
@@ -183,13 +184,13 @@ def rerun(
 
 @contextlib.contextmanager
 def _discarded(connection: Connection, kept: pending.Pending, run: str) -> Iterator[None]:
-    """Leave nothing of a run on the cluster if the block ends with a refusal."""
+    """Remove the run from the cluster if the block ends with a refusal."""
     try:
         yield
     except (UnreachableError, Interrupted):
         raise
     except SteadError:
-        # Only what certainly is no job may be forgotten: the next attempt has another id then.
+        # Forget it only if it certainly did not become a job: the next attempt gets another ID.
         with contextlib.suppress(SteadError):
             if connection.ask("discard", id=run)["discarded"]:
                 kept.forget()
@@ -199,7 +200,7 @@ def _discarded(connection: Connection, kept: pending.Pending, run: str) -> Itera
 def _begin(
     connection: Connection, order: Order, request: dict[str, Any], kept: pending.Pending, observer: Observer
 ) -> tuple[dict[str, Any], str]:
-    """Return the answer to `begin`, and the id of the run."""
+    """Return the answer to `begin`, and the ID of the run."""
     fingerprint = order.folder.fingerprint
     while True:
         before = (kept.run, kept.fingerprint)
@@ -210,10 +211,10 @@ def _begin(
         if not begun["jobs"] or order.id or before[1] == fingerprint:
             kept.remember(run, fingerprint)
             return begun, run
-        # What was cut off had come through, but with what the folder held then.
+        # The interrupted submission had succeeded, but with the folder's earlier content.
         observer.note(
-            f"an interrupted submission of this folder did become job {begun['jobs'][0]} ({run});"
-            " the folder was changed since, so this is another run"
+            f"an interrupted submission of this folder became job {begun['jobs'][0]} ({run});"
+            " the folder has changed since, so this is a new run"
         )
         kept.forget()
 
@@ -225,7 +226,7 @@ def _copy(connection: Connection, folder: Folder, begun: dict[str, Any], observe
 
 
 def words(given: Word | Iterable[Word]) -> tuple[str, ...]:
-    """Return arguments of a program: a text or number is one, of a list each is.
+    """Return the arguments of a program: a text or number is one argument, a list is several.
 
     >>> words("a b"), words(b"a"), words(7), words(["-n", 7])
     (('a b',), ('a',), ('7',), ('-n', '7'))
@@ -247,15 +248,15 @@ def order_of(
 ) -> Order:
     """Return an order for a folder.
 
-    :raises UsageError: it is no folder, or there is nothing to do
+    :raises UsageError: it is not a folder, or there is nothing to do
     """
     listed = None
     if items is not None:
         listed = tuple(map(words, items))
         refuse_nul(word for item in listed for word in item)
         if not listed:
-            raise UsageError("there is nothing to map over: the list is empty")
+            raise UsageError("the list of items is empty", "Give at least one item.")
         if settings.array:
-            raise UsageError("a map makes its own array", "Leave `array` out.")
+            raise UsageError(f"a map creates its own array, but `array` is {settings.array!r}", "Remove `array`.")
         settings = dataclasses.replace(settings, array=f"0-{len(listed) - 1}")
     return Order(files.collect(pathlib.Path(project)), settings, listed, identifier)

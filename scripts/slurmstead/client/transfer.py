@@ -1,4 +1,4 @@
-"""Copying by rsync through a connection: only what changed, resumable, any file name."""
+"""Copies files by rsync through a connection: only changes, resumable, with any file name."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ from slurmstead.client.connection import Connection
 from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
 
 Report = Callable[[float], None]
-"""Is told which part of the bytes has been looked at, 0 to 1."""
+"""Receives the fraction of the bytes that is done, 0 to 1."""
 
 PARTIAL = ".stead-partial"
 
@@ -22,14 +22,14 @@ OPTIONS = (
     "--links",
     "--perms",
     "--times",
-    # To the nanosecond (rsync 3.1.3): a program that writes a file and submits it may do so twice in a second.
+    # To the nanosecond (rsync 3.1.3): a program may write and submit a file twice in one second.
     "--modify-window=-1",
-    # Whatever the modes were, their owner can copy and remove the files.
+    # The owner can always copy and remove the files, whatever their modes were.
     "--chmod=u+rwX",
     "--from0",
-    # Since 3.2.6 it is called --secluded-args, and this still is.
+    # Since 3.2.6 it is called --secluded-args; this name still works.
     "--protect-args",
-    # A large file that was cut goes on where it was.
+    # An interrupted large file continues.
     f"--partial-dir={PARTIAL}",
     "--info=progress2",
     "--no-inc-recursive",
@@ -42,9 +42,9 @@ FULL = ("no space left", "disk quota exceeded")
 
 
 def check_rsync() -> None:
-    """Make sure that this computer has an rsync that can do what is asked of it.
+    """Check that this computer has a recent rsync.
 
-    :raises MachineError: it has none, or an old one
+    :raises MachineError: it has no rsync, or an old one
     """
     if shutil.which("rsync") is None:
         raise MachineError("this computer has no rsync", "Install it, on Debian: apt install rsync")
@@ -65,11 +65,11 @@ def push(
     incoming: str,
     report: Report,
 ) -> None:
-    """Copy files of a folder into a directory of the head node; what is as in one of `like` is linked to it.
+    """Copy files of a folder to a directory on the head node; files unchanged from one of `like` are hard links to it.
 
-    :param incoming: a directory there in which a file stands until it is complete: what of another client's copy is
-        half done is then no file of the same run
-    :raises SteadError: not everything arrived; what did is used by the next attempt
+    :param incoming: a directory there for incomplete files, so that another client's partial copy is never a file of
+        the run
+    :raises SteadError: not everything arrived; the next attempt continues
     """
     known = [f"--link-dest={directory}" for directory in like]
     options = [f"--temp-dir={incoming}", *known]
@@ -77,12 +77,12 @@ def push(
 
 
 def pull(connection: Connection, source: str, files: Iterable[str], target: pathlib.Path, report: Report) -> None:
-    """Copy files of a directory of the head node to this computer.
+    """Copy files of a directory on the head node to this computer.
 
-    :raises SteadError: not everything arrived; what did is used by the next attempt
+    :raises SteadError: not everything arrived; the next attempt continues
     """
     target.mkdir(parents=True, exist_ok=True)
-    # Absolute, because what stands before a : would be a host.
+    # Absolute, because rsync reads the text before a : as a host.
     _run(connection, [f"{connection.head.in_rsync}:{source}/", f"{target.absolute()}/"], files, report)
 
 
@@ -109,27 +109,29 @@ def _run(connection: Connection, places: list[str], files: Iterable[str], report
 @contextlib.contextmanager
 def _listing(files: Iterable[str]) -> Iterator[str]:
     with tempfile.NamedTemporaryFile(prefix="stead-") as file:
-        # The ./ keeps a name that begins with # or ; from being a comment.
+        # Without ./ a name that begins with # or ; would be a comment.
         file.write(b"".join(b"./" + path.encode(errors="surrogateescape") + b"\0" for path in files))
         file.flush()
         yield file.name
 
 
 def error(code: int, said: str, host: str) -> SteadError:
-    """Return why rsync ended with a code (rsync(1), EXIT VALUES) as an exception."""
+    """Return the exception for an exit code of rsync (rsync(1), EXIT VALUES)."""
     lines = [line for line in said.splitlines() if line and not line.startswith("rsync error:")]
-    first = lines[0] if lines else f"rsync ended with {code}"
+    first = lines[0] if lines else f"rsync exited with {code}"
     if any(word in said.lower() for word in FULL):
         full = next(line for line in said.splitlines() if any(word in line.lower() for word in FULL))
-        return TaskError(f"the disk is full: {full}", "Make room there, then call again.")
+        return TaskError(f"the disk is full: {full}", "Free some space there, then repeat the command.")
     if code == 127 or "rsync: command not found" in said or "rsync: not found" in said:
         return TaskError(f"{host} has no rsync", "Ask the administrator to install the package rsync on the head node.")
-    # 20: the head node shuts down, and ends its rsync first.
+    # 20: the head node is shutting down and killed its rsync.
     if code in (10, 12, 20, 30, 35, 255) or code < 0:
         return UnreachableError(
-            f"the connection to {host} was cut while files were copied: {first}",
-            "The same command carries on from here.",
+            f"the connection to {host} was lost while copying files: {first}",
+            "Repeat the same command to continue.",
         )
     if code in (23, 24):
-        return UsageError(f"not every file could be copied: {first}", "Leave it out with .steadignore, or call again.")
-    return TaskError(f"rsync ended with {code}: {first}")
+        return UsageError(
+            f"not every file could be copied: {first}", "Exclude it in .steadignore, or repeat the command."
+        )
+    return TaskError(f"rsync exited with {code}: {first}")

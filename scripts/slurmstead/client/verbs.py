@@ -7,55 +7,61 @@ import typer
 from rich.console import Console
 
 Project = Annotated[
-    pathlib.Path, typer.Argument(help="The folder that holds the program.", metavar="FOLDER", show_default=False)
+    pathlib.Path, typer.Argument(help="The folder with the program.", metavar="FOLDER", show_default=False)
 ]
 # An unescaped [user@] would be markup of rich.
 HeadNode = Annotated[str | None, typer.Option("--head", help=r"The head node: \[user@]host.", metavar="HOST")]
-SshConfig = Annotated[str | None, typer.Option("--ssh-config", help="Another configuration for ssh.", metavar="FILE")]
+SshConfig = Annotated[str | None, typer.Option("--ssh-config", help="Use this ssh configuration file.", metavar="FILE")]
 Directory = Annotated[
-    str | None, typer.Option("--directory", help="Where runs stand on the cluster.", show_default="~/slurmstead")
+    str | None, typer.Option("--directory", help="Directory for runs on the cluster.", show_default="~/slurmstead")
 ]
 Identifier = Annotated[
-    str | None, typer.Option("--id", help="Name of the run; a repeated call with it submits nothing.")
+    str | None, typer.Option("--id", help="Name of the run; repeating the call with this name submits nothing.")
 ]
-OneJob = Annotated[str, typer.Argument(help="The number of a job, a run, or the beginning of its name.", metavar="JOB")]
-Jobs = Annotated[list[str] | None, typer.Argument(help="Numbers of jobs, or runs.", metavar="JOB")]
-To = Annotated[pathlib.Path, typer.Option("--to", help="Where results go.")]
+OneJob = Annotated[str, typer.Argument(help="A job number, a run, or the beginning of its name.", metavar="JOB")]
+Jobs = Annotated[list[str] | None, typer.Argument(help="Job numbers or runs.", metavar="JOB")]
+To = Annotated[pathlib.Path, typer.Option("--to", help="Directory for the results.")]
 
 
 def register(app: typer.Typer, out: Console, messages: Console) -> None:
     """Add the verbs to the command line.
 
-    :param out: where what was asked for is printed
-    :param messages: where progress and notes are
+    :param out: where results are printed
+    :param messages: where progress and notes are printed
     """
 
     @app.command()
     def submit(
         project: Project,
         args: Annotated[
-            list[str] | None, typer.Argument(help="Arguments of the program, behind --.", metavar="ARGUMENT")
+            list[str] | None, typer.Argument(help="Arguments of the program, after --.", metavar="ARGUMENT")
         ] = None,
         entry: Annotated[
-            str | None, typer.Option(help="The program, in the folder: Python or executable.", show_default="main.py")
+            str | None, typer.Option(help="The program in the folder: Python or executable.", show_default="main.py")
         ] = None,
-        cpus: Annotated[int | None, typer.Option(help="CPUs of each task.")] = None,
-        mem: Annotated[str | None, typer.Option(help="Memory on each node: 500M, 8G.")] = None,
+        cpus: Annotated[int | None, typer.Option(help="CPUs per task.")] = None,
+        mem: Annotated[str | None, typer.Option(help="Memory per node: 500M, 8G.")] = None,
         time: Annotated[str | None, typer.Option(help="Time limit: minutes, hours:minutes:seconds.")] = None,
-        array: Annotated[str | None, typer.Option(help="Numbered tasks: 0-99, 0-99%10 for ten at a time.")] = None,
-        nodes: Annotated[str | None, typer.Option(help="Nodes of the job; the program starts on the first.")] = None,
-        gres: Annotated[str | None, typer.Option(help="As for sbatch: gpu:1.")] = None,
-        constraint: Annotated[str | None, typer.Option(help="As for sbatch: arm64.")] = None,
-        partition: Annotated[str | None, typer.Option(help="As for sbatch.")] = None,
-        nice: Annotated[int | None, typer.Option(help="Let other jobs begin before; more does so more.")] = None,
-        name: Annotated[str | None, typer.Option(help="What the job is called.", show_default="the folder")] = None,
-        after: Annotated[list[str] | None, typer.Option(help="Begin when this job has ended well.")] = None,
-        python: Annotated[str | None, typer.Option(help="Version of Python on the nodes: 3.11.")] = None,
-        requirements: Annotated[str | None, typer.Option(help="What to install, unless it is found.")] = None,
-        index: Annotated[str | None, typer.Option(help="Where pip finds packages: a URL.")] = None,
-        wheels: Annotated[str | None, typer.Option(help="A directory of wheels in the folder.")] = None,
+        array: Annotated[str | None, typer.Option(help="Task numbers: 0-99, or 0-99%10 for ten at a time.")] = None,
+        nodes: Annotated[str | None, typer.Option(help="Number of nodes; the program starts on the first one.")] = None,
+        gres: Annotated[str | None, typer.Option(help="Generic resources, as for sbatch: gpu:1.")] = None,
+        constraint: Annotated[str | None, typer.Option(help="Required node features, as for sbatch: arm64.")] = None,
+        partition: Annotated[str | None, typer.Option(help="Partition, as for sbatch.")] = None,
+        nice: Annotated[
+            int | None, typer.Option(help="Lower this job's priority; larger values lower it further.")
+        ] = None,
+        name: Annotated[str | None, typer.Option(help="Job name.", show_default="the folder")] = None,
+        after: Annotated[
+            list[str] | None, typer.Option(help="Start after this job has completed successfully.")
+        ] = None,
+        python: Annotated[str | None, typer.Option(help="Python version on the nodes: 3.11.")] = None,
+        requirements: Annotated[str | None, typer.Option(help="Requirements file, if not found automatically.")] = None,
+        index: Annotated[str | None, typer.Option(help="URL of the package index for pip.")] = None,
+        wheels: Annotated[str | None, typer.Option(help="Directory with wheels, in the folder.")] = None,
         identifier: Identifier = None,
-        wait: Annotated[bool, typer.Option("--wait", help="Return when it has ended; 4 if not well.")] = False,
+        wait: Annotated[
+            bool, typer.Option("--wait", help="Wait for the end of the run; exit with 4 if it failed.")
+        ] = False,
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,
@@ -87,14 +93,14 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
 
     @app.command()
     def jobs(
-        as_json: Annotated[bool, typer.Option("--json", help="Print all that is known, as JSON.")] = False,
-        follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until all have ended.")] = False,
-        latest: Annotated[int, typer.Option("--latest", "-n", help="How many; 0 for all.")] = 20,
+        as_json: Annotated[bool, typer.Option("--json", help="Print all details as JSON.")] = False,
+        follow: Annotated[bool, typer.Option("--follow", "-f", help="Update until all runs have ended.")] = False,
+        latest: Annotated[int, typer.Option("--latest", "-n", help="Number of runs to show; 0 for all.")] = 20,
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,
     ) -> None:
-        """Show how your runs stand."""
+        """List your runs and their state."""
         from slurmstead.client import actions
 
         chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
@@ -106,14 +112,16 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
     @app.command()
     def logs(
         job: OneJob,
-        follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the task has ended.")] = False,
-        stderr: Annotated[bool, typer.Option("--stderr", help="What it complained of, not what it printed.")] = False,
-        task: Annotated[int | None, typer.Option(help="Which task of an array; JOB_TASK says it too.")] = None,
+        follow: Annotated[
+            bool, typer.Option("--follow", "-f", help="Print new output until the task has ended.")
+        ] = False,
+        stderr: Annotated[bool, typer.Option("--stderr", help="Show standard error.")] = False,
+        task: Annotated[int | None, typer.Option(help="Task of an array; same as JOB_TASK.")] = None,
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,
     ) -> None:
-        """Print what a program printed, also while it runs."""
+        """Print the output of a program, even while it runs."""
         from slurmstead.client import actions
 
         chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
@@ -122,13 +130,13 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
     @app.command()
     def fetch(
         job: Jobs = None,
-        everything: Annotated[bool, typer.Option("--all", help="All runs that left something.")] = False,
+        everything: Annotated[bool, typer.Option("--all", help="Fetch the results of all runs.")] = False,
         to: To = pathlib.Path("stead-results"),
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,
     ) -> None:
-        """Copy what ended jobs left to this computer: each file once, and verified."""
+        """Copy the results of ended jobs to this computer: each file once, verified."""
         from slurmstead.client import actions
 
         chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
@@ -136,12 +144,12 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
 
     @app.command()
     def cancel(
-        job: Annotated[list[str], typer.Argument(help="Numbers of jobs, tasks (734_17), runs.", metavar="JOB")],
+        job: Annotated[list[str], typer.Argument(help="Job numbers, tasks (734_17) or runs.", metavar="JOB")],
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,
     ) -> None:
-        """End jobs."""
+        """Cancel jobs."""
         from slurmstead.client import actions
 
         chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
@@ -155,7 +163,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         ssh_config: SshConfig = None,
         directory: Directory = None,
     ) -> None:
-        """Run once more what a job was made of, whatever the folder holds now."""
+        """Run a job again with the files it was submitted with."""
         from slurmstead.client import actions
 
         chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})

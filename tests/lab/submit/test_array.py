@@ -62,7 +62,7 @@ def test_an_array_is_single_and_whole_although_its_client_is_killed(cluster: Any
     said = cluster.stead(*command, seconds=SECONDS)
     run = cluster.run_of(said)
     print(f"ended after {time.monotonic() - started:.0f} s")
-    assert "submitted before this call" in said
+    assert "already submitted by an interrupted call" in said
     cluster.check_single(run)
     with cluster.start("fetch", run) as fetching:
         deadline = time.monotonic() + 120

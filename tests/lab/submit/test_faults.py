@@ -62,7 +62,7 @@ def test_a_client_killed_while_it_waits_finds_its_run_again(cluster: Any) -> Non
         client.communicate()
     said = cluster.stead("submit", folder, "--wait")
 
-    assert "submitted before this call" in said
+    assert "already submitted by an interrupted call" in said
     assert "completed" in said
     assert [*cluster.jobs()] == [cluster.run_of(said)]
 
@@ -88,7 +88,7 @@ def test_a_copy_that_was_cut_goes_on(cluster: Any) -> None:
         cluster.cut(f"ls -A {cluster.variables['STEAD_DIRECTORY']}/incoming | grep big")
         _, words = client.communicate(timeout=120)
     assert client.returncode == 3, f"was the copy too fast for the cut? {words}"
-    assert "The same command carries on" in words
+    assert "Repeat the same command to continue" in words
     run = cluster.run_of(cluster.stead("submit", folder, "--wait"))
 
     assert cluster.stead("logs", run) == f"{BIG}\n"
@@ -149,7 +149,7 @@ def test_a_folder_that_changed_after_a_lost_answer_is_a_run_of_its_own(cluster: 
     (folder / "main.py").write_text("print('new')")
     said = cluster.stead("submit", folder, "--wait")
 
-    assert "the folder was changed since" in said
+    assert "the folder has changed since" in said
     assert cluster.stead("logs", cluster.run_of(said)) == "new\n"
     assert cluster.wait(first)["state"] == "completed"
     assert cluster.stead("logs", first) == "old\n"

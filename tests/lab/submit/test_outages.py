@@ -106,7 +106,7 @@ def test_a_head_node_that_loses_its_power_loses_no_job(cluster: Any) -> None:
             client.kill()
     print(f"ended {time.monotonic() - cut:.0f} s after the cut with {client.returncode}:\n{out}{words}")
     assert client.returncode == 0
-    assert "trying again" in words
+    assert "retrying" in words
     cluster.stead("fetch", run)
 
     tasks = cluster.results(run) / "tasks"

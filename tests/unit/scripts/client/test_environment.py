@@ -83,10 +83,10 @@ def test_what_only_this_computer_has_is_refused(tmp_path: pathlib.Path, line: st
     ("name", "content", "said"),
     [
         ("requirements.txt", b"a  # M\xfcller\n", "is not UTF-8"),
-        ("pyproject.toml", b'[tool.poetry.dependencies]\npython = "^3.11"\na = "1"\n', "where only Poetry reads them"),
+        ("pyproject.toml", b'[tool.poetry.dependencies]\npython = "^3.11"\na = "1"\n', "in a table that only Poetry reads"),
         ("pyproject.toml", b'[project]\ndependencies = "rich"\n', "to be a list of strings, seen 'rich'"),
         ("pyproject.toml", b'project = "rich"\n', "to be a list of strings, seen 'rich'"),
-        ("pyproject.toml", b'[project]\ndependencies = ["a @ file:///a"]\n', "is a package of this computer"),
+        ("pyproject.toml", b'[project]\ndependencies = ["a @ file:///a"]\n', "is a package on this computer"),
     ],
 )
 def test_requirements_that_cannot_be_read_are_refused(
@@ -99,7 +99,7 @@ def test_requirements_that_cannot_be_read_are_refused(
 
 def test_a_lock_that_only_uv_reads_needs_uv(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UsageError, match="can only be read by uv"):
+    with pytest.raises(UsageError, match="only uv can read"):
         environment.find(write(tmp_path, uv_lock=""), Settings())
 
 
@@ -132,11 +132,11 @@ def test_wheels_that_an_ignore_file_leaves_out_are_named(tmp_path: pathlib.Path)
     (folder / "wheels").mkdir()
     (folder / "wheels" / "a-1-py3-none-any.whl").write_text("")
     order = submitting.order_of(folder, Settings(wheels="wheels"))
-    with pytest.raises(UsageError, match="an ignore file leaves out wheels/a-1-py3-none-any.whl") as caught:
+    with pytest.raises(UsageError, match="an ignore file excludes the wheel wheels/a-1-py3-none-any.whl") as caught:
         order.request()
     (folder / ".steadignore").write_text("!wheels/\n")
 
-    assert "Write !wheels/" in caught.value.hint
+    assert "Add the line !wheels/" in caught.value.hint
     assert submitting.order_of(folder, Settings(wheels="wheels")).request()["environment"]["wheels"] == "wheels"
 
 

@@ -75,7 +75,7 @@ def test_what_only_this_computer_can_use_stays_here(tmp_path: pathlib.Path) -> N
     found = files.collect(folder)
 
     assert [file.path for file in found.files] == ["main.py", "x/stead-results/kept"]
-    assert found.warnings == ("'venv' is a virtual environment, and is left out: the cluster makes its own",)
+    assert found.warnings == ("'venv' is a virtual environment and is skipped: the cluster creates its own",)
 
 
 def test_names_and_links_of_any_kind_are_listed(tmp_path: pathlib.Path) -> None:
@@ -90,8 +90,8 @@ def test_names_and_links_of_any_kind_are_listed(tmp_path: pathlib.Path) -> None:
         [*((n, 1) for n in names), ("in", None), ("out", None)]
     )
     assert sorted(found.warnings) == [
-        "'out' is a link out of the folder, and stays one: to '../elsewhere' on the cluster",
-        "'pipe' is no file, and is left out",
+        "'out' links to '../elsewhere', outside the folder; on the cluster it links to that path there",
+        "'pipe' is not a regular file and is skipped",
     ]
 
 
@@ -134,5 +134,5 @@ def test_a_directory_that_goes_while_the_folder_is_read_is_not_submitted(
 
 
 def test_what_is_no_folder_is_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         files.collect(tmp_path / "none")

@@ -54,7 +54,7 @@ def test_many_after_each_other_need_one_place() -> None:
 
 def test_where_nothing_can_be_remembered_is_said(own_home: pathlib.Path) -> None:
     (own_home / ".local").write_text("")
-    with pytest.raises(MachineError, match="cannot be remembered in .*: Not a directory"), pending.claim("x"):
+    with pytest.raises(MachineError, match="cannot store submissions in .*: Not a directory"), pending.claim("x"):
         pass
 
 
@@ -64,7 +64,7 @@ def test_a_computer_that_knows_no_home_says_so(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", unknown)
-    with pytest.raises(MachineError, match="does not know where your home is"):
+    with pytest.raises(MachineError, match="home directory is unknown"):
         head.choose({}, {})
 
 

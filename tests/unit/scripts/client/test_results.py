@@ -106,7 +106,7 @@ def test_a_file_that_arrived_wrong_is_copied_again(head: Head, tmp_path: pathlib
 
 def test_a_file_that_is_always_wrong_is_not_believed(head: Head, tmp_path: pathlib.Path) -> None:
     head.spoiled = {"b": 99}
-    with pytest.raises(CheckFailed, match="'b' of r1 is not what the node wrote"):
+    with pytest.raises(CheckFailed, match="'b' of r1 differs from what the node wrote"):
         fetch(head, tmp_path)
 
     assert not (tmp_path / "r1" / "b").exists()
@@ -148,7 +148,7 @@ def test_a_run_that_cannot_be_fetched_keeps_no_other_back(
     head.spoiled = {"b": results.ATTEMPTS}
     monkeypatch.setattr(actions, "Connection", lambda *_: contextlib.nullcontext(head))
     out = io.StringIO()
-    with pytest.raises(CheckFailed, match="'b' of r1 is not what the node wrote"):
+    with pytest.raises(CheckFailed, match="'b' of r1 differs from what the node wrote"):
         actions.fetch(Console(file=out), Console(file=out), heads.Head("h"), ["r1", "r1"], tmp_path, everything=False)
 
     assert "r1: 1 file fetched" in out.getvalue()
@@ -156,14 +156,14 @@ def test_a_run_that_cannot_be_fetched_keeps_no_other_back(
 
 def test_where_nothing_can_be_written_is_said(head: Head, tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(MachineError, match="cannot be written: Not a directory"):
+    with pytest.raises(MachineError, match="cannot write .*: Not a directory"):
         fetch(head, tmp_path / "file")
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../x", "work/../../x", ".."])
 def test_a_cluster_writes_nowhere_else(head: Head, tmp_path: pathlib.Path, path: str) -> None:
     head.contents = {path: "x"}
-    with pytest.raises(UsageError, match="outside of the run"):
+    with pytest.raises(UsageError, match="outside the run"):
         fetch(head, tmp_path)
 
     assert head.copied == []
