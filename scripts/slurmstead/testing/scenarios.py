@@ -62,9 +62,9 @@ TRIXIE = Kind("trixie")
 
 SCENARIOS = (
     Scenario("default", ci=True),
-    Scenario("limit", ci=True),
+    Scenario("limit"),
     Scenario("health", ci=True),
-    Scenario("disks", ci=True),
+    Scenario("disks"),
     Scenario("reboot", ci=True, destroys=True),
     Scenario("smoke"),
     Scenario("gate"),
