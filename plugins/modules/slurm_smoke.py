@@ -67,10 +67,9 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import IO, Any, TypeVar
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -78,9 +77,11 @@ from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm import nodes as slurm_nodes
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job
-from ansible.module_utils.slurmstead.smoke import causes, commands, probe, verdicts
+from ansible.module_utils.slurmstead.smoke import causes, commands, probe, share, verdicts
 from ansible.module_utils.slurmstead.smoke.findings import Findings, Problem
 from ansible.module_utils.slurmstead.smoke.report import Check
+from ansible.module_utils.slurmstead.smoke.steps import Step, stop
+from ansible.module_utils.slurmstead.smoke.waiting import NoAnswerError, bounded
 
 ANSWER = 10.0
 """Seconds in which a client command of Slurm, or the share, answers. Slurm's own MessageTimeout is as long."""
@@ -94,66 +95,11 @@ CLEAN_UP = 4.0
 PAUSE = 0.5
 """Seconds between two looks at the queue, or at the share."""
 
-PREFIX = ".slurmstead-smoke-"
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
-
-T = TypeVar("T")
-
-
-class NoAnswerError(Exception):
-    """Something did not answer; the text says what, and with which words."""
 
 
 class EndedError(Exception):
     """A signal asked the module to end."""
-
-
-@dataclass
-class Step:
-    """A running srun."""
-
-    kind: str
-    name: str
-    nodes: list[str]
-    process: subprocess.Popen[bytes]
-    out: IO[bytes]
-    err: IO[bytes]
-    launched: float
-    start_by: float
-    """When it is given up if it still waits (monotonic seconds)."""
-    running: float = 0.0
-    """When squeue first showed it on its nodes (monotonic seconds); 0 while it waits."""
-    stopped: str = ""
-    """Why it was ended from here."""
-
-    def read(self, file: IO[bytes]) -> str:
-        """What it has printed so far."""
-        file.seek(0)
-        return file.read().decode(errors="replace")
-
-
-def bounded(function: Callable[[], T], seconds: float, what: str) -> T:
-    """The result of a function that may hang in the kernel, as anything on a dead NFS server does.
-
-    Raises NoAnswerError after `seconds`, and for an OSError of the function.
-    """
-    results: list[T] = []
-    errors: list[OSError] = []
-
-    def work() -> None:
-        try:
-            results.append(function())
-        except OSError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise NoAnswerError(f"{errors[0].strerror}: {errors[0].filename or what}")
-    if not results:
-        raise NoAnswerError(f"{what} did not answer within {seconds:.0f} s")
-    return results[0]
 
 
 class Run:
@@ -181,7 +127,7 @@ class Run:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop(self.steps, "the test ended")
+        stop(self.steps, "the test ended")
         for step in self.steps:
             step.out.close()
             step.err.close()
@@ -212,7 +158,7 @@ class Run:
             raise NoAnswerError(f"{command[0]}: {error.strerror}") from None
         if done.returncode:
             said = commands.complaint(done.stderr) or done.stdout.strip()[:200]
-            raise NoAnswerError(said or f"{command[0]} ended with {done.returncode}")
+            raise NoAnswerError(said or f"{command[0]} exited with {done.returncode}")
         return done.stdout
 
     def look(self) -> dict[str, slurm_nodes.Node]:
@@ -238,39 +184,25 @@ class Run:
 
     def credential(self) -> None:
         """A credential that only this user can read, for all workers; proved on control first."""
+        create = ("munge", "--no-input", f"--restrict-uid={os.getuid()}")
         try:
-            made = self.slurm("munge", "--no-input", f"--restrict-uid={os.getuid()}").strip()
-            own = self.slurm("munge", "--no-input", f"--restrict-uid={os.getuid()}")
-            self.slurm("unmunge", script=own)
+            made = self.slurm(*create).strip()
+            self.slurm("unmunge", script=self.slurm(*create))
         except NoAnswerError as error:
             self.found.munge_error, made = str(error), ""
-        # In the environment, because everybody on a worker can read the arguments of a process.
+        # In the environment, because every user of a worker can read the arguments of a process.
         self.env["SLURMSTEAD_SMOKE_CREDENTIAL"] = made
 
     def make_directory(self) -> None:
         """A directory of this test on the share, with a file that control wrote."""
-
-        def make() -> str:
-            share = os.path.realpath(self.found.share)
-            home = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
-            root = home if home.startswith(share + "/") else share
-            for entry in os.scandir(root):
-                mine = entry.name.startswith(PREFIX) and entry.stat(follow_symlinks=False).st_uid == os.getuid()
-                if mine and time.time() - entry.stat(follow_symlinks=False).st_mtime > 3600:
-                    shutil.rmtree(entry.path, ignore_errors=True)
-            directory = os.path.join(root, PREFIX + self.found.nonce)
-            os.mkdir(directory, 0o700)
-            with open(os.path.join(directory, "control"), "w") as file:
-                file.write(self.found.nonce)
-            return directory
-
+        found = self.found
         try:
-            self.directory = bounded(make, self.patience(), self.found.share)
+            self.directory = bounded(lambda: share.make(found.share, found.nonce), self.patience(), found.share)
         except NoAnswerError as error:
-            self.found.share_error = str(error)
+            found.share_error = str(error)
 
     def submit_batch(self, partition: str) -> None:
-        """Hand in the batch job."""
+        """Submit the batch job."""
         batch = self.found.batch
         batch.directory = self.directory
         if not self.directory:
@@ -308,24 +240,10 @@ class Run:
             return min(now + self.run_limit / 2, self.end)
         return min(max(self.start_by, now + self.run_limit), self.end)
 
-    def stop(self, steps: list[Step], why: str) -> None:
-        """End sruns; each gives its job back when it is asked to end."""
-        going = [step for step in steps if step.process.poll() is None]
-        for step in going:
-            step.stopped = why
-            step.process.terminate()
-        until = time.monotonic() + CLEAN_UP / 2
-        for step in going:
-            try:
-                step.process.wait(max(0, until - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                step.process.kill()
-                step.process.wait()
-
     def watch(self, steps: list[Step]) -> None:
         """Wait until these steps and the batch job have ended, or have used up their time."""
         while True:
-            going = [step for step in steps if step.process.poll() is None]
+            going = [step for step in steps if step.going]
             if not going and not self.batch_goes():
                 return
             jobs = {job.name: job for job in self.queue()}
@@ -333,12 +251,12 @@ class Run:
             now = time.monotonic()
             for step in going:
                 self.note_step(step, jobs.get(step.name), now)
-            self.stop([step for step in going if step.running and now > step.running + self.run_limit], "ran")
-            self.stop([step for step in going if not step.running and now > step.start_by], "waited")
-            if now > max(step.start_by for step in steps) and all(step.process.poll() is not None for step in steps):
+            stop([step for step in going if step.running and now > step.running + self.run_limit], "ran")
+            stop([step for step in going if not step.running and now > step.start_by], "waited")
+            if now > max(step.start_by for step in steps) and all(not step.going for step in steps):
                 return
             if now > self.end:
-                self.stop(going, "ran")
+                stop(going, "ran")
                 return
             time.sleep(PAUSE)
 
@@ -437,19 +355,10 @@ class Run:
         """Read on control what the workers wrote to the share; NFS may need a moment to show it."""
         wrote = {node for node, parts in self.found.answers.items() if parts.get("share", {}).get("wrote")}
 
-        def read() -> dict[str, str]:
-            texts: dict[str, str] = {}
-            # A name is opened only once it is listed, so that the client does not remember it as missing.
-            for entry in os.listdir(self.directory):
-                if entry.startswith("from-") or entry == "batch.out":
-                    with open(os.path.join(self.directory, entry)) as file:
-                        texts[entry.removeprefix("from-")] = file.read(4096)
-            return texts
-
         until = min(time.monotonic() + CLEAN_UP, self.end)
         while True:
             try:
-                texts = bounded(read, self.patience(), self.found.share)
+                texts = bounded(lambda: share.read(self.directory), self.patience(), self.found.share)
             except NoAnswerError as error:
                 self.found.share_error = str(error)
                 return

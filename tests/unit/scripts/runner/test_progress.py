@@ -44,19 +44,22 @@ def text_of(console: Console) -> str:
     return console.file.getvalue()
 
 
+def begin(shown: progress.Progress, task: Task, *hosts: str) -> None:
+    """Let a task begin on hosts."""
+    for event in (TaskStarted(task), *(HostStarted(task, host) for host in hosts)):
+        shown.event(event)
+
+
 def test_each_task_is_one_line_with_hosts_changes_and_time(clock):
     seen = console()
     with progress.Progress(seen, "site.yml") as shown:
         shown.event(PlayStarted("Configure Slurm"))
-        shown.event(TaskStarted(WRITE))
-        for host in ("node1", "node2", "node3"):
-            shown.event(HostStarted(WRITE, host))
+        begin(shown, WRITE, "node1", "node2", "node3")
         clock[0] += 12.34
         shown.event(HostEnded(WRITE, "node1", Status.OK))
         shown.event(HostEnded(WRITE, "node2", Status.CHANGED))
         shown.event(HostEnded(WRITE, "node3", Status.SKIPPED))
-        shown.event(TaskStarted(START))
-        shown.event(HostStarted(START, "node1"))
+        begin(shown, START, "node1")
         shown.event(HostEnded(START, "node1", Status.SKIPPED))
         shown.event(Ended({}, {}, {}))
     assert text_of(seen) == (
@@ -68,9 +71,7 @@ def test_a_failure_is_shown_at_once_with_host_task_and_what_to_do(clock):
     seen = console()
     with progress.Progress(seen, "site.yml") as shown:
         shown.event(PlayStarted("Configure Slurm"))
-        shown.event(TaskStarted(START))
-        for host in ("node1", "node2"):
-            shown.event(HostStarted(START, host))
+        begin(shown, START, "node1", "node2")
         shown.event(HostEnded(START, "node2", Status.FAILED, "expected: active\nseen: failed\nhint: see journalctl"))
         assert text_of(seen) == (
             "  Configure Slurm\n"
@@ -85,9 +86,7 @@ def test_without_a_terminal_a_long_task_says_now_and_then_that_it_still_runs(clo
     seen = console()
     with progress.Progress(seen, "site.yml") as shown:
         shown.event(PlayStarted("Configure Slurm"))
-        shown.event(TaskStarted(START))
-        for host in ("node1", "node2", "node4"):
-            shown.event(HostStarted(START, host))
+        begin(shown, START, "node1", "node2", "node4")
         shown.event(HostEnded(START, "node1", Status.OK))
         for _ in range(160):
             clock[0] += 0.5
@@ -102,9 +101,7 @@ def test_on_a_terminal_the_task_under_way_is_drawn_with_its_time_and_hosts(clock
     seen = console(terminal=True)
     with progress.Progress(seen, "3/5 site.yml") as shown:
         shown.event(PlayStarted("Configure Slurm"))
-        shown.event(TaskStarted(START))
-        for host in ("node1", "node2"):
-            shown.event(HostStarted(START, host))
+        begin(shown, START, "node1", "node2")
         shown.event(HostEnded(START, "node1", Status.OK))
         clock[0] += 75
         shown.tick()
@@ -116,12 +113,9 @@ def test_on_a_terminal_the_task_under_way_is_drawn_with_its_time_and_hosts(clock
 def test_hosts_that_run_ahead_keep_their_task_open(clock):
     seen = console()
     with progress.Progress(seen, "site.yml") as shown:
-        shown.event(TaskStarted(WRITE))
-        for host in ("node1", "node2"):
-            shown.event(HostStarted(WRITE, host))
+        begin(shown, WRITE, "node1", "node2")
         shown.event(HostEnded(WRITE, "node1", Status.OK))
-        shown.event(TaskStarted(START))
-        shown.event(HostStarted(START, "node1"))
+        begin(shown, START, "node1")
         shown.event(HostEnded(WRITE, "node2", Status.OK))
         shown.event(HostEnded(START, "node1", Status.OK))
         shown.event(Ended({}, {}, {}))
