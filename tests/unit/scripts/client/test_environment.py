@@ -83,7 +83,11 @@ def test_what_only_this_computer_has_is_refused(tmp_path: pathlib.Path, line: st
     ("name", "content", "said"),
     [
         ("requirements.txt", b"a  # M\xfcller\n", "is not UTF-8"),
-        ("pyproject.toml", b'[tool.poetry.dependencies]\npython = "^3.11"\na = "1"\n', "in a table that only Poetry reads"),
+        (
+            "pyproject.toml",
+            b'[tool.poetry.dependencies]\npython = "^3.11"\na = "1"\n',
+            "in a table that only Poetry reads",
+        ),
         ("pyproject.toml", b'[project]\ndependencies = "rich"\n', "to be a list of strings, seen 'rich'"),
         ("pyproject.toml", b'project = "rich"\n', "to be a list of strings, seen 'rich'"),
         ("pyproject.toml", b'[project]\ndependencies = ["a @ file:///a"]\n', "is a package on this computer"),
