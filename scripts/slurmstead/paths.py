@@ -7,8 +7,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLAYBOOKS = ROOT / "playbooks"
 SITE = ROOT / "site.yml"
 LAB_INVENTORY = ROOT / "inventory" / "lab"
-CLUSTER_INVENTORY = ROOT / "inventory" / "turing-pi"
-"""What ansible.cfg names too: the inventory of the real cluster."""
 
 
 def lab_directory(name: str) -> pathlib.Path:

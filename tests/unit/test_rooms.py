@@ -72,11 +72,12 @@ SCRIPTS = House(
     "slurmstead",
     {
         "__main__": "cli",
-        "cli": "testing lab cluster runner client paths errors",
+        "cli": "testing lab cluster runner client site paths errors wording",
         "testing": "lab runner paths errors wording",
         "lab": "cluster runner paths errors wording",
         "cluster": "runner paths errors wording",
         "runner": "paths errors wording",
+        "site": "paths errors wording",
         "client": "errors wording",
         "role_docs": "paths",
         "paths": "",

@@ -8,7 +8,7 @@ import typer
 from slurmstead.cli.consoles import messages, out
 from slurmstead.cli.options import Check, Inventory, Limit, Plain, Tags
 from slurmstead.errors import CheckFailed, InventoryError, UsageError
-from slurmstead.paths import CLUSTER_INVENTORY, PLAYBOOKS, SITE
+from slurmstead.paths import PLAYBOOKS, SITE
 
 if TYPE_CHECKING:
     from slurmstead.runner.outcome import Result
@@ -18,7 +18,7 @@ app = typer.Typer()
 
 @app.command()
 def up(
-    inventory: Inventory = CLUSTER_INVENTORY,
+    inventory: Inventory,
     limit: Limit = None,
     tags: Tags = None,
     check: Check = False,
@@ -30,9 +30,7 @@ def up(
 
 
 @app.command()
-def drift(
-    inventory: Inventory = CLUSTER_INVENTORY, limit: Limit = None, tags: Tags = None, plain: Plain = False
-) -> None:
+def drift(inventory: Inventory, limit: Limit = None, tags: Tags = None, plain: Plain = False) -> None:
     """Say what `up` would change, and change nothing; 1 if there is something."""
     result = _carry_out(SITE, inventory, limit=limit, tags=tags, check=True, diff=True, plain=plain)
     changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
@@ -42,7 +40,7 @@ def drift(
 
 @app.command()
 def doctor(
-    inventory: Inventory = CLUSTER_INVENTORY,
+    inventory: Inventory,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
@@ -60,7 +58,7 @@ def doctor(
 
 @app.command()
 def smoke(
-    inventory: Inventory = CLUSTER_INVENTORY,
+    inventory: Inventory,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
@@ -78,7 +76,7 @@ def smoke(
 
 @app.command()
 def hardware(
-    inventory: Inventory = CLUSTER_INVENTORY,
+    inventory: Inventory,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
@@ -98,7 +96,7 @@ def hardware(
 
 @app.command()
 def backup(
-    inventory: Inventory = CLUSTER_INVENTORY,
+    inventory: Inventory,
     output: Annotated[
         pathlib.Path | None,
         typer.Option(help="The archive.", metavar="FILE", show_default="CLUSTER-TIME.tar.gz in your state directory"),
@@ -114,7 +112,7 @@ def backup(
 @app.command()
 def restore(
     archive: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="What `stead backup` wrote.")],
-    inventory: Inventory = CLUSTER_INVENTORY,
+    inventory: Inventory,
     force: Annotated[bool, typer.Option("--force", help="Give up the jobs that the control node has now.")] = False,
     plain: Plain = False,
 ) -> None:
@@ -126,14 +124,14 @@ def restore(
 
 
 @app.command()
-def rotate_key(inventory: Inventory = CLUSTER_INVENTORY, plain: Plain = False) -> None:
+def rotate_key(inventory: Inventory, plain: Plain = False) -> None:
     """Give all nodes another MUNGE key. Jobs that run go on; none starts for the moment of change."""
     _carry_out(PLAYBOOKS / "rotate-key.yml", inventory, plain=plain)
 
 
 @app.command()
 def upgrade(
-    inventory: Inventory = CLUSTER_INVENTORY,
+    inventory: Inventory,
     limit: Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")] = None,
     at_once: Annotated[
         int | None,

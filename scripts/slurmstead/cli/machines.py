@@ -7,7 +7,6 @@ import typer
 from slurmstead.cli.consoles import messages, out
 from slurmstead.cli.options import CancelJobs, Check, Deadline, Inventory, Plain, WhenIdle, fate
 from slurmstead.errors import UnreachableError, UsageError
-from slurmstead.paths import CLUSTER_INVENTORY
 
 app = typer.Typer()
 
@@ -19,11 +18,11 @@ HostKey = Annotated[
 
 @app.command()
 def reboot(
+    inventory: Inventory,
     nodes: Annotated[list[str] | None, typer.Argument(help="Workers of the inventory.", metavar="NODE")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All workers, one after the other.")] = False,
     at_once: Annotated[int, typer.Option(help="How many at the same time.", min=1)] = 1,
     deadline: Annotated[int, typer.Option(help="Minutes that the jobs of a node may take to end.", min=0)] = 60,
-    inventory: Inventory = CLUSTER_INVENTORY,
     check: Check = False,
     plain: Plain = False,
 ) -> None:
@@ -51,8 +50,8 @@ def reboot(
 @app.command("add-node")
 def add_node(
     name: Node,
+    inventory: Inventory,
     host_key: HostKey = None,
-    inventory: Inventory = CLUSTER_INVENTORY,
     check: Check = False,
     plain: Plain = False,
 ) -> None:
@@ -75,10 +74,10 @@ def add_node(
 @app.command("remove-node")
 def remove_node(
     name: Node,
+    inventory: Inventory,
     when_idle: WhenIdle = False,
     cancel_jobs: CancelJobs = False,
     deadline: Deadline = 60,
-    inventory: Inventory = CLUSTER_INVENTORY,
     check: Check = False,
     plain: Plain = False,
 ) -> None:
@@ -106,11 +105,11 @@ def remove_node(
 @app.command("replace-node")
 def replace_node(
     name: Node,
+    inventory: Inventory,
     host_key: HostKey = None,
     when_idle: WhenIdle = False,
     cancel_jobs: CancelJobs = False,
     deadline: Deadline = 60,
-    inventory: Inventory = CLUSTER_INVENTORY,
     check: Check = False,
     plain: Plain = False,
 ) -> None:
@@ -131,10 +130,10 @@ def replace_node(
 
 @app.command()
 def shutdown(
+    inventory: Inventory,
     when_idle: WhenIdle = False,
     cancel_jobs: CancelJobs = False,
     deadline: Deadline = 60,
-    inventory: Inventory = CLUSTER_INVENTORY,
     check: Check = False,
     plain: Plain = False,
 ) -> None:
@@ -149,8 +148,8 @@ def shutdown(
 
 @app.command()
 def start(
+    inventory: Inventory,
     deadline: Annotated[int, typer.Option(help="Minutes to wait for each of the machines.", min=0)] = 10,
-    inventory: Inventory = CLUSTER_INVENTORY,
     plain: Plain = False,
 ) -> None:
     """Wait for machines that were switched on, and let jobs start again after a shutdown."""

@@ -4,10 +4,30 @@ import pathlib
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
+from slurmstead.cli.consoles import messages
 from slurmstead.errors import UsageError
+from slurmstead.site import find
 
-Inventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the cluster.")]
+
+def _found() -> pathlib.Path:
+    """Return the site that no option names, and say which it is."""
+    site = find.find()
+    messages.print(Text(f"Site: {site}"), soft_wrap=True)
+    return site
+
+
+Inventory = Annotated[
+    pathlib.Path,
+    typer.Option(
+        *("--inventory", "-i"),
+        help="The site, a directory, or its hosts.yml.",
+        default_factory=_found,
+        show_default="STEAD_SITE, or the current directory or one above it",
+        callback=find.inventory,
+    ),
+]
 Check = Annotated[bool, typer.Option("--check", help="Change nothing; say what would be changed.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Leave the accelerator (mitogen) out.")]
 Limit = Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")]

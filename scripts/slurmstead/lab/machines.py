@@ -42,7 +42,8 @@ def choose(name: str | None, inventory: pathlib.Path = LAB_INVENTORY) -> str:
 
     :raises UsageError: no lab can have that name
     """
-    own = "default" if inventory.resolve() == LAB_INVENTORY else inventory.resolve().name
+    directory = inventory.resolve().parent if inventory.is_file() else inventory.resolve()
+    own = "default" if directory == LAB_INVENTORY else directory.name
     chosen = name or os.environ.get("STEAD_LAB") or own
     if not NAME.fullmatch(chosen):
         raise UsageError(

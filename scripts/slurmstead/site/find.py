@@ -1,0 +1,55 @@
+"""Which site a command is for: `-i`, else STEAD_SITE, else the current directory or the nearest one above it."""
+
+import os
+import pathlib
+
+from slurmstead.errors import InventoryError
+
+MARKER = ".slurmstead"
+"""The file that makes a directory a site. A name of ours: any other Ansible project can have a hosts.yml."""
+
+HOSTS = "hosts.yml"
+VARIABLE = "STEAD_SITE"
+WAYS = "Name your site with -i DIR or STEAD_SITE, or work inside it. To make one: scripts/stead init DIR"
+
+
+def inventory(path: pathlib.Path) -> pathlib.Path:
+    """Return the inventory that a path means: of a site its hosts.yml, and anything else as it is.
+
+    Ansible would read every file of a directory as an inventory, but a site may hold notes and scripts too.
+
+    :raises InventoryError: the path is a site without a hosts.yml
+    """
+    if not (path / MARKER).is_file():
+        return path
+    if not (path / HOSTS).is_file():
+        raise InventoryError(f"the site {path} has no {HOSTS}", f"Bring it back, for example: git checkout {HOSTS}")
+    return path / HOSTS
+
+
+def find() -> pathlib.Path:
+    """Return the site of a command without `-i`.
+
+    :raises InventoryError: there is none, or it belongs to another user
+    """
+    named = os.environ.get(VARIABLE)
+    if named:
+        if not pathlib.Path(named).exists():
+            raise InventoryError(f"{VARIABLE} is {named!r}, which does not exist", f"Correct it, or unset it. {WAYS}.")
+        return pathlib.Path(named)
+    try:
+        here = pathlib.Path.cwd()
+    except FileNotFoundError:
+        raise InventoryError("the current directory was removed, so no site is in it", f"{WAYS}.") from None
+    for directory in (here, *here.parents):
+        if (directory / MARKER).is_file():
+            return _trusted(directory)
+    raise InventoryError(f"no site: neither {here} nor a directory above it is one", f"{WAYS}.")
+
+
+def _trusted(site: pathlib.Path) -> pathlib.Path:
+    """Refuse what another user has put above the current directory: an inventory can run any program."""
+    owner = (site / MARKER).stat().st_uid
+    if owner not in (os.geteuid(), 0):
+        raise InventoryError(f"the site {site} belongs to another user (uid {owner})", f"If you trust it: -i {site}")
+    return site
