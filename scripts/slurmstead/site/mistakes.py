@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import ansible.module_utils
 import yaml
 
-from slurmstead.paths import PLAYBOOKS, ROOT
+from slurmstead.paths import ROOT
 from slurmstead.site.contents import FIRST_UID, Site
 
 
@@ -77,5 +77,5 @@ def _specs() -> object:
         path.parts[-3]: yaml.safe_load(path.read_text())["argument_specs"]["main"].get("options") or {}
         for path in ROOT.glob("roles/*/meta/argument_specs.yml")
     }
-    computed = frozenset(yaml.safe_load((PLAYBOOKS / "vars" / "cluster.yml").read_text()))
+    computed = frozenset(yaml.safe_load((ROOT / "playbooks" / "vars" / "cluster.yml").read_text()))
     return _rules("model").Specs(roles, computed, optional=frozenset({"bootstrap", "lab"}))

@@ -121,8 +121,13 @@ def test_an_inventory_with_a_board_needs_arm64(tmp_path, host, needed):
     assert lab.needs_arm64(tmp_path / "hosts.yml") is needed
 
 
-def test_a_lab_has_the_name_of_its_inventory(monkeypatch):
+@pytest.mark.parametrize(
+    ("inventory", "name"),
+    [("lab-rk1", "lab-rk1"), ("lab-rk1/hosts.yml", "lab-rk1"), ("lab", "default"), ("lab/hosts.yml", "default")],
+)
+def test_a_lab_has_the_name_of_its_inventory(monkeypatch, inventory, name):
     monkeypatch.delenv("STEAD_LAB", raising=False)
-    assert lab.choose(None, paths.ROOT / "inventory" / "lab-rk1") == "lab-rk1"
+    assert lab.choose(None, paths.ROOT / "inventory" / inventory) == name
     monkeypatch.delenv("STEAD_LAB")
     assert lab.choose(None) == "default"
+    monkeypatch.delenv("STEAD_LAB")
