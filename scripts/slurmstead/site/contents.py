@@ -161,5 +161,6 @@ Elsewhere, add `-i` and this path.
 FILES = """\
 # What you bring to the cluster
 
-Files that the roles of Slurmstead give to the machines; the README of `files/` in Slurmstead says which there are.
+`health.d/`, `prolog.d/` and `epilog.d/` hold programs of yours that run on the workers. The README of `files/` in the clone of
+Slurmstead says how.
 """
