@@ -161,6 +161,6 @@ Elsewhere, add `-i` and this path.
 FILES = """\
 # What you bring to the cluster
 
-`health.d/`, `prolog.d/` and `epilog.d/` hold programs of yours that run on the workers. The README of `files/` in the clone of
-Slurmstead says how.
+`health.d/`, `prolog.d/` and `epilog.d/` hold programs of yours that run on the workers. The README of `files/` in the
+clone of Slurmstead says how.
 """

@@ -7,6 +7,7 @@ import pytest
 from slurmstead.cli import cluster
 from slurmstead.cluster import backup
 from slurmstead.errors import ExitCode
+from slurmstead.paths import LAB_INVENTORY
 
 MESSAGE = {"path": "/b/lab.tar.gz", "bytes": 20480, "files": 12, "cluster": "lab", "slurm": "22.05.8"}
 
@@ -32,7 +33,7 @@ def test_no_report_is_none():
 
 @pytest.mark.parametrize("name", ["nothing.tar.gz", "."], ids=["missing", "a directory"])
 def test_an_archive_that_does_not_exist_is_not_looked_for_on_machines(stead, capsys, tmp_path, name):
-    assert stead("restore", tmp_path / name) == ExitCode.USAGE
+    assert stead("restore", tmp_path / name, "-i", LAB_INVENTORY) == ExitCode.USAGE
     assert f"there is no archive {tmp_path / name}" in capsys.readouterr().err
 
 
@@ -47,7 +48,7 @@ def test_an_inventory_that_is_missing_is_named(project, stead, capsys, arguments
 
 
 def test_an_archive_has_no_directory_made_for_it(stead, capsys, tmp_path):
-    assert stead("backup", "--output", tmp_path / "missing" / "a.tar.gz") == ExitCode.USAGE
+    assert stead("backup", "--output", tmp_path / "missing" / "a.tar.gz", "-i", LAB_INVENTORY) == ExitCode.USAGE
     assert "there is no directory" in capsys.readouterr().err
 
 
