@@ -19,6 +19,7 @@ PACKAGES = {
     **PACKAGES_ANSIBLE,
     "arch-test": "mmdebstrap asks it which architectures run here",
     "e2fsprogs": "makes the image's file system",
+    "iproute2": "the network of native clusters",
     "mmdebstrap": "builds the image",
     "qemu-system-x86": "runs the machines",
     "qemu-utils": "makes their disks",

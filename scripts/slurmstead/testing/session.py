@@ -47,6 +47,13 @@ def _left_out() -> str:
     return f"Left out: {', '.join(keys)}. Run one: scripts/stead test NAME; run everything: scripts/stead test --all"
 
 
+def _run_native(console: Console) -> Outcome:
+    command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--numprocesses=auto"]
+    outcome = commands.aloud(NATIVE, [*command, "--maxprocesses=4", str(NATIVE_TESTS)], {})
+    show(console, outcome)
+    return outcome
+
+
 def run_ci(console: Console) -> None:
     """Run the checks and the scenarios of CI; the labs are not made after a failed check.
 
@@ -55,7 +62,7 @@ def run_ci(console: Console) -> None:
     started = time.monotonic()
     console.print(_left_out(), soft_wrap=True)
     host.ensure_packages(console)
-    outcomes = checks.run_checks(console, slow=True)
+    outcomes = [*checks.run_checks(console, slow=True), _run_native(console)]
     if all(outcome.ok for outcome in outcomes):
         for kind, scenarios in by_kind(scenario for scenario in SCENARIOS if scenario.ci):
             outcomes += run_scenarios(console, kind, scenarios, lambda _scenario, _outcome: None)
@@ -104,10 +111,8 @@ class Everything:
             whole = Outcome(CHECKS, all(outcome.ok for outcome in found), seconds, output)
             self._note(CHECKS, whole)
             yield whole
-        if NATIVE_TESTS.exists() and self._wants(NATIVE):
-            command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", str(NATIVE_TESTS)]
-            whole = commands.aloud(NATIVE, command, {})
-            show(self.console, whole)
+        if self._wants(NATIVE):
+            whole = _run_native(self.console)
             self._note(NATIVE, whole)
             yield whole
 

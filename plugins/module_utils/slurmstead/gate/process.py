@@ -63,10 +63,10 @@ def slurmctld(directory: pathlib.Path, files: Mapping[str, str], live: str) -> I
     try:
         yield process
     finally:
-        _end(process)
+        end(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """End all of it. With the first process of a namespace the kernel ends the others, before unshare hears of it."""
     children = _children(process)
     for child in children:

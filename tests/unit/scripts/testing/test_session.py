@@ -26,8 +26,7 @@ class Fake:
         monkeypatch.setattr(session.host, "ensure_packages", lambda *_, **__: [])
         monkeypatch.setattr(session, "run_scenarios", self.scenarios)
         monkeypatch.setattr(checks, "run_checks", lambda console, slow: [self.end("pytest")])
-        monkeypatch.setattr(session, "NATIVE_TESTS", tmp_path / "none")
-        monkeypatch.setattr(record, "NATIVE_TESTS", tmp_path / "none")
+        monkeypatch.setattr(session.commands, "aloud", lambda name, *_: self.end(name))
         monkeypatch.setattr(tree, "TABLE", tmp_path / "passed.json")
         monkeypatch.setattr(tree, "commit", lambda: self.commit)
 
@@ -88,7 +87,7 @@ def test_an_interrupted_run_goes_on_with_what_has_not_passed(fake):
     fake.everything()
     assert not {*before} & {*fake.ran}
     assert set(fake.table) == set(record.keys())
-    assert "not run again: checks, default bookworm" in fake.said
+    assert "not run again: checks, native, default bookworm" in fake.said
 
 
 def test_what_has_passed_is_run_again_when_asked_for_or_with_another_tree(fake):
@@ -113,7 +112,7 @@ def test_ci_says_what_it_left_out_and_what_is_overdue(fake):
     assert fake.said.count("Left out: limit bookworm, disks bookworm") == 2
     assert "scripts/stead test --all" in fake.said
     assert "rk3588 trixie: never passed" in fake.said
-    assert fake.ran[:2] == ["pytest", "default bookworm"]
+    assert fake.ran[:3] == ["pytest", "native", "default bookworm"]
     assert "engines bookworm" not in fake.ran
 
 
@@ -121,7 +120,7 @@ def test_ci_makes_no_lab_after_a_failed_check(fake):
     fake.fails = {"pytest"}
     with pytest.raises(CheckFailed):
         session.run_ci(fake.console)
-    assert fake.ran == ["pytest"]
+    assert fake.ran == ["pytest", "native"]
 
 
 @pytest.mark.parametrize(("minutes", "long"), [(44, False), (46, True)])

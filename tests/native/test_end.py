@@ -1,0 +1,73 @@
+"""Clusters share nothing, and leave nothing, even one whose process is killed."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+from slurmstead.paths import ROOT
+from tests.native.cluster import Cluster
+
+PROGRAM = """
+import sys
+import tests.conftest
+from tests.native.cluster import Cluster
+with Cluster(nodes=2) as cluster:
+    print(open(f"/proc/{cluster._init}/stat").read().split()[21], flush=True)
+    sys.stdin.read()
+"""
+"""It prints when the first process of its cluster was started (proc(5)), and waits."""
+
+
+def traces() -> list[set[str]]:
+    """Return what this computer shows to everybody: its mounts, its interfaces, and its temporary directories."""
+    mounts = set(pathlib.Path("/proc/self/mounts").read_text().splitlines())
+    directories = {str(path) for place in ("/mnt", "/run", "/tmp", "/sys/fs/cgroup") for path in _below(place)}
+    return [mounts, set(os.listdir("/sys/class/net")), directories]
+
+
+def _below(place: str) -> list[pathlib.Path]:
+    return [path for path in pathlib.Path(place).glob("*") if path.is_dir() and "slurm" in path.name]
+
+
+def namespaces() -> dict[str, set[str]]:
+    """Return the process numbers by the PID namespace they are in."""
+    found: dict[str, set[str]] = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/ns/pid"):
+        try:
+            found.setdefault(os.readlink(path), set()).add(path.parts[2])
+        except OSError:
+            continue
+    return found
+
+
+def test_two_clusters_do_not_meet() -> None:
+    with Cluster() as one, Cluster() as other:
+        one.run("sbatch", "--output=/dev/null", "--wrap=sleep 600", user="alice")
+        one.run("touch", "here", user="alice")
+
+        assert one.addresses == other.addresses
+        assert other.run("squeue", "--noheader") == ""
+        assert other.tried("ls", "here", user="alice").returncode != 0
+
+
+def test_a_cluster_whose_process_is_killed_leaves_nothing() -> None:
+    before = traces()
+    known = set(namespaces())
+    command = [sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout and owner.stdout.readline()
+        made = set(namespaces()) - known
+        assert len(made) >= 5, "a cluster of two nodes has five: its own, and one for each machine"
+        assert traces() == before
+        owner.kill()
+        owner.wait()
+
+        until = time.monotonic() + 10
+        while left := made & namespaces().keys():
+            assert time.monotonic() < until, f"processes were left in {left}"
+            time.sleep(0.05)
+    assert traces() == before
