@@ -1,4 +1,4 @@
-"""Mistakes that people make in slurm.conf and its kin, and what they are told: data for tests natively and on a lab.
+"""Mistakes that people make in slurm.conf and its kin, and what they are told: data for unit tests and native tests.
 
 Each is made in a working configuration, by the change of one file. In the texts {node} and {other} are two of its
 nodes, {partition} is a partition, {busy} is a node with a running job, {missing} is a node that does not exist.

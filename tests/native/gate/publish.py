@@ -1,0 +1,79 @@
+"""Brings a slurm.conf with other keys to this control node, and prints what came of it as JSON.
+
+Its arguments are the keys as JSON, and `check` for a dry run. See program.py.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+from ansible.module_utils.slurmstead.change.change import FailedError, RefusedError, Run
+from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm.daemons import Log, Slurm
+
+LOG = "/var/log/slurmctld"
+WANTED = pathlib.Path("/root/slurm.conf")
+"""What the inventory would say."""
+
+
+NAME = "slurmctld(-wlm)?"
+"""See cluster.NAME."""
+
+
+class Daemon:
+    """slurmctld without systemd, as slurm.daemons.Service wants it."""
+
+    def __init__(self) -> None:
+        self.log = Log(LOG)
+
+    def restart(self) -> None:
+        """Stop it, and start it."""
+        self.log.mark()
+        run("pkill", "-x", NAME)
+        while self.state() == "running":
+            pass
+        with open(LOG, "ab") as log:
+            subprocess.Popen(
+                ["slurmctld", "-D"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def state(self) -> str:
+        """Return running, or failed."""
+        # One that has ended is kept by the program that started it, as a zombie.
+        return "running" if run("pgrep", "-x", "--runstates", "R,S,D", NAME)[0] == 0 else "failed"
+
+    def words(self) -> str:
+        """Return its log since the restart."""
+        return self.log.since_mark()
+
+    def outlived_munged(self) -> bool:
+        """Say whether munged was started after it; munged runs elsewhere, and stays."""
+        return False
+
+
+def main() -> None:
+    """Run it on what the inventory would say, with the keys."""
+    keys, check = json.loads(sys.argv[1]), "check" in sys.argv[2:]
+    directory = pathlib.Path("/etc/slurm")
+    if not WANTED.exists():
+        WANTED.write_text((directory / "slurm.conf").read_text())
+    conf = WANTED.read_text()
+    for key, value in keys.items():
+        conf = f"{key}={value}\n" + re.sub(f"^{key}=.*\n", "", conf, flags=re.MULTILINE)
+    files = {"slurm.conf": conf, "cgroup.conf": (directory / "cgroup.conf").read_text()}
+    document = {"error": "", "plan": [], "warnings": []}
+    try:
+        outcome = Run(files, Store(directory), Daemon(), Slurm()).go(check, when_idle=False)
+        document.update(plan=outcome.plan, warnings=outcome.warnings)
+    except (FailedError, RefusedError) as error:
+        document["error"] = str(error)
+    json.dump(document, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
