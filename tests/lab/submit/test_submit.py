@@ -89,7 +89,7 @@ def test_a_run_follows_another_only_if_that_ended_well(cluster: Any) -> None:
     first = cluster.run_of(cluster.stead("submit", good))
     second = cluster.run_of(cluster.stead("submit", bad, "--after", first, "--wait", code=4))
     assert cluster.jobs()[second]["start"] >= cluster.jobs()[first]["end"]
-    assert "failed, so nothing can follow" in cluster.stead("submit", good, "--after", second, code=2)
+    assert "failed, so no run can start after its success" in cluster.stead("submit", good, "--after", second, code=2)
     assert len(cluster.jobs()) == 2
 
 

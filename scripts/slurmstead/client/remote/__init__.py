@@ -1,1 +1,1 @@
-"""What runs on the cluster, with its python3 (3.10 or newer) and Slurm's commands, and nothing else."""
+"""The part that runs on the cluster; it needs only python3 (3.10 or newer) and Slurm's commands."""

@@ -1,4 +1,4 @@
-"""Slurm's commands with a deadline: a controller that is down must not hang whoever asks."""
+"""Slurm's commands with a deadline: a command must not hang when slurmctld is down."""
 
 import os
 import pwd
@@ -8,16 +8,18 @@ from slurmstead.client.remote import slurm
 from slurmstead.client.remote.errors import NoAnswer, WrongRequest
 
 ANSWER_SECONDS = 7
-"""A command line tool waits 9 s for a controller that is down; `scontrol ping` knows at once."""
+"""Slurm's commands wait 9 s for a slurmctld that is down; `scontrol ping` reports it at once."""
 SUBMIT_SECONDS = 60
-"""A busy controller answers sbatch late."""
+"""A busy slurmctld answers sbatch late."""
 
-HINT = "Is slurmctld running on the head node? The same command carries on when it is back."
-FULL_HINT = "Has it all the jobs that it takes (MaxJobCount)? The same command carries on when there is room."
+HINT = "Check that slurmctld runs on the head node. When it is back, run the same command again; it continues."
+FULL_HINT = (
+    "Its job limit (MaxJobCount) may be reached. When jobs have ended, run the same command again; it continues."
+)
 
 
 def environment() -> dict[str, str]:
-    """Return what jobs inherit: nothing of whoever happens to be logged in."""
+    """Return the environment of jobs: nothing of the login session in which the request runs."""
     user = pwd.getpwuid(os.getuid())
     kept = {name: os.environ[name] for name in ("SLURM_CONF", "TZ") if name in os.environ}
     return {
@@ -32,14 +34,14 @@ def environment() -> dict[str, str]:
 
 
 def run(command: list[str], stdin: str = "", seconds: float = ANSWER_SECONDS, directory: str = "/") -> str:
-    """Return what a command prints.
+    """Run a command and return its standard output.
 
     :raises NoAnswer: slurmctld did not answer
     :raises WrongRequest: Slurm refused
     """
     done = _call(command, stdin, seconds, directory)
     if done.returncode:
-        said = slurm.words(done.stderr) or f"{command[0]} ended with {done.returncode}"
+        said = slurm.words(done.stderr) or f"{command[0]} exited with {done.returncode}"
         if slurm.SILENT.search(done.stderr):
             raise NoAnswer(f"slurmctld does not answer: {said}", HINT)
         raise WrongRequest(f"Slurm refused: {said}")
@@ -61,10 +63,11 @@ def _call(command: list[str], stdin: str, seconds: float, directory: str) -> sub
         )
     except FileNotFoundError:
         raise WrongRequest(
-            f"{os.uname().nodename} has no {command[0]}", "Is it the head node? Its package is slurm-client."
+            f"{command[0]} is not installed on {os.uname().nodename}",
+            "Check that this is the head node, or install the package slurm-client there.",
         ) from None
     except subprocess.TimeoutExpired as late:
-        # Bytes, whatever the encoding is.
+        # These are bytes, even though an encoding was given.
         said = slurm.words((late.stderr or b"").decode(errors="replace"))
         raise NoAnswer(
             f"slurmctld did not answer {command[0]} within {seconds:.0f} s" + (f": {said}" if said else ""),
@@ -73,11 +76,11 @@ def _call(command: list[str], stdin: str, seconds: float, directory: str) -> sub
 
 
 def ping() -> None:
-    """Return when slurmctld answers.
+    """Check that slurmctld answers.
 
-    :raises NoAnswer: it does not
+    :raises NoAnswer: slurmctld does not answer
     """
-    # It ends with 1 as soon as one of several controllers is down.
+    # Its exit code is 1 if only one of several controllers is down.
     done = _call(["scontrol", "ping"], "", ANSWER_SECONDS, "/")
     if not slurm.answers(done.stdout):
         said = " ".join(done.stdout.split()) or slurm.words(done.stderr)
@@ -85,6 +88,9 @@ def ping() -> None:
 
 
 def queue() -> list[slurm.Row]:
-    """Return what Slurm knows of the user's runs."""
+    """Return the rows of the user's runs in Slurm's queue.
+
+    :raises NoAnswer: slurmctld does not answer
+    """
     ping()
     return slurm.parse_queue(run(list(slurm.QUEUE)))

@@ -1,8 +1,8 @@
-"""Refusals: ends that the person at the other end of the connection is told of."""
+"""Refusals: errors that the client reports to its user."""
 
 
 class Refusal(Exception):
-    """An end with a kind that the client turns into an exit code; `hint` says what to do."""
+    """An error whose kind the client turns into an exit code; `hint` says what to do."""
 
     kind = "task"
 
@@ -12,12 +12,12 @@ class Refusal(Exception):
 
 
 class WrongRequest(Refusal):
-    """What was asked for cannot be done as written; nothing was submitted."""
+    """The request cannot be carried out as written; nothing was submitted."""
 
     kind = "usage"
 
 
 class NoAnswer(Refusal):
-    """slurmctld did not answer, or not in time; what was asked for may or may not have happened."""
+    """slurmctld did not answer in time; the request may or may not have taken effect."""
 
     kind = "unreachable"

@@ -1,4 +1,4 @@
-"""What Slurm starts on a node for a task of a run: a place of its own, its environment, the program, the result."""
+"""Runs one task on a node: prepares its directory and environment, runs the program, writes the result."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ NOTE_SECONDS = 3600
 
 
 class Signalled(Exception):
-    """The task is to end, and its program has not begun."""
+    """A signal ended the task before its program started."""
 
 
 class Task:
@@ -45,7 +45,7 @@ class Task:
         self.meter = Meter(job_group(self.job))
 
     def execute(self) -> int:
-        """Run the task and return its exit code; whatever happens, it leaves a result if the share can be written."""
+        """Run the task and return its exit code; a result is written in every case, if the share is writable."""
         if not self._claim():
             return 0
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -58,7 +58,7 @@ class Task:
         except Signalled:
             ended = {"exit_code": 128 + (self.signal or 0), "signal": self.signal, **self._why_ended()}
         except Exception as error:
-            # Any: without a result nobody would learn why, or that it ended.
+            # Any exception: without a result the user would not learn that the task ended, or why.
             text = str(error) or repr(error)
             with contextlib.suppress(OSError), open(self.place / "stderr", "a", errors="surrogateescape") as file:
                 file.write(f"stead: {text}\n")
@@ -66,25 +66,25 @@ class Task:
         return self._finish(ended)
 
     def _clear(self) -> None:
-        """Remove what the first start of a requeued job left."""
+        """Remove the files of a requeued job's earlier start."""
         self.done.unlink(missing_ok=True)
         for name in ("work", "stdout", "stderr", "environment.log", "result.json", "manifest.json"):
             path = self.place / name
             manifest.remove(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def _claim(self) -> bool:
-        """Make this run the job's; False if it is another's: a second job never runs the same tasks."""
+        """Claim the run for this job; return False if another job has it, so that no task runs twice."""
         mark = self.run / "started" / str(self.chunk)
         try:
             os.symlink(self.array_job, mark)
         except FileExistsError:
             if os.readlink(mark) != self.array_job:
-                print(f"stead: {self.run.name} is already job {os.readlink(mark)}; job {self.array_job} does nothing")
+                print(f"stead: job {os.readlink(mark)} already runs {self.run.name}; job {self.array_job} exits")
                 return False
         return True
 
     def _copy_input(self) -> None:
-        # cp, because it lets the server copy (NFS 4.2) or the file system share blocks.
+        # cp uses server-side copy (NFS 4.2) and shared blocks where the file system has them.
         done = subprocess.run(
             ["cp", "-RP", "--preserve=mode,timestamps", "--", str(self.run / "input"), str(self.place / "work")],
             capture_output=True,
@@ -93,7 +93,9 @@ class Task:
             check=False,
         )
         if done.returncode:
-            raise Refusal(f"cannot copy the input on {os.uname().nodename}: {done.stderr.strip()}")
+            raise Refusal(
+                f"cannot copy the input to {self.place / 'work'} on {os.uname().nodename}: {done.stderr.strip()}"
+            )
 
     def _start(self) -> dict[str, Any]:
         variables = {**os.environ, **(self.request.get("env") or {})}
@@ -116,7 +118,7 @@ class Task:
             return self._wait(self.program)
 
     def command(self, python: str) -> list[str]:
-        """Return the command line of the program, in which `python` runs what ends in .py."""
+        """Return the command line of the program; `python` runs an entry that ends in .py."""
         entry = os.path.join(".", self.request["entry"])
         items = self.request.get("items")
         own = items[self.number] if items and self.number is not None else []
@@ -126,7 +128,7 @@ class Task:
     def _own_variables(self) -> dict[str, str]:
         own = {"STEAD_RUN": self.run.name, "STEAD_DIRECTORY": str(self.place), "PYTHONUNBUFFERED": "1"}
         if self.number is not None:
-            # Where the array is in several jobs, Slurm's number is not the task's.
+            # If the array is split into several jobs, Slurm's index is not the task number.
             own.update({"STEAD_TASK": str(self.number), "SLURM_ARRAY_TASK_ID": str(self.number)})
         return own
 
@@ -143,7 +145,7 @@ class Task:
         noted = time.monotonic()
         pause = 0.01
         while True:
-            # Popen.wait would not say what the program used.
+            # Popen.wait does not report resource usage.
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 self.program = None
@@ -159,23 +161,25 @@ class Task:
             ended: dict[str, Any] = {"state": "completed" if code == 0 else "failed", "exit_code": code}
         else:
             name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
-            ended = {"state": "failed", "exit_code": 128 - code, "signal": -code, "reason": f"ended by {name}"}
+            ended = {"state": "failed", "exit_code": 128 - code, "signal": -code, "reason": f"killed by {name}"}
         if self.meter.out_of_memory() and code:
-            ended.update(state="out of memory", reason=f"needed more memory than it asked for: {self._memory()}")
+            ended.update(state="out of memory", reason=self._out_of_memory())
         elif self.signal and code:
             ended.update(self._why_ended())
         return {**ended, **self.meter.result(usage)}
 
-    def _memory(self) -> str:
-        return str(self.request.get("mem") or "the default (ask with --mem)")
+    def _out_of_memory(self) -> str:
+        if limit := self.request.get("mem"):
+            return f"the limit was {limit}; retry with a larger --mem"
+        return "the limit was the default; retry with --mem 4G"
 
     def _why_ended(self) -> dict[str, Any]:
-        """Return how Slurm calls the end that it has signalled."""
+        """Ask Slurm why it signalled the task, and return state and reason."""
         with contextlib.suppress(Refusal):
             job = slurm.parse_job(commands.run(["scontrol", "show", "job", "-o", self.job], seconds=4), self.job)
             state = slurm.end_of_signalled(job)
             return {"state": state, "reason": f"the limit was {job['TimeLimit']}" if state == "timeout" else ""}
-        return {"state": "cancelled", "reason": "Slurm ended it"}
+        return {"state": "cancelled", "reason": "ended by Slurm"}
 
     def _finish(self, ended: Mapping[str, Any]) -> int:
         self.has_begun = True
@@ -184,7 +188,7 @@ class Task:
             "task": self.number,
             "job": self.job if self.number is None else f"{self.array_job}_{os.environ['SLURM_ARRAY_TASK_ID']}",
             **ended,
-            # Slurm may start it again: only it knows whether this was the end.
+            # Slurm may requeue the job: only Slurm knows whether this end is final.
             "signalled": self.signal is not None,
             "node": os.environ.get("SLURMD_NODENAME") or os.uname().nodename,
             "nodes": os.environ.get("SLURM_JOB_NODELIST", ""),
@@ -197,23 +201,23 @@ class Task:
         }
         store.write_json(self.place / "result.json", result)
         store.write_json(self.place / "manifest.json", manifest.make(self.place, self.run / "input"))
-        # The last word: whoever sees it finds everything else.
+        # Written last: a reader who sees it finds all other files complete.
         store.write_json(self.done, result)
         return int(ended["exit_code"])
 
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        """Pass a signal on to the program: Slurm signals what it started, and nothing below that (proctrack/cgroup)."""
+        """Pass a signal on to the program: Slurm signals only the process that it started (proctrack/cgroup)."""
         is_first, self.signal = self.signal is None, self.signal or number
         if self.program:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.program.pid, number)
         elif is_first and not self.has_begun:
-            # What prepares the program is ended by it, and an environment that is not complete is removed.
+            # This ends the preparation of the program, and removes an incomplete environment.
             raise Signalled
 
 
 def main(arguments: list[str]) -> int:
-    """Run a task: ROOT RUN CHUNK OFFSET, where - is the offset of what is no array."""
+    """Run a task and return its exit code; the arguments are ROOT RUN CHUNK OFFSET, with OFFSET - without an array."""
     root, run, chunk, offset = arguments
     return Task(pathlib.Path(root), run, int(chunk), None if offset == "-" else int(offset)).execute()
 

@@ -1,4 +1,4 @@
-"""The ledger of a run: which jobs of Slurm it became. It can be written on a full disk."""
+"""The ledger of a run: the number of each of its Slurm jobs. It can be updated on a full disk."""
 
 import json
 import os
@@ -16,9 +16,9 @@ ATTEMPTS = 5
 
 
 class Ledger:
-    """Which chunks of a run are to be submitted, and which are; every change is on the disk before it counts.
+    """The chunks of a run, and the job of each submitted chunk; each change is on the disk before the call returns.
 
-    The file gets its size when it is made: what is written over it later needs no further block of the disk.
+    The file has its final size from the start: later updates need no further disk blocks.
     """
 
     def __init__(self, run: pathlib.Path) -> None:
@@ -31,11 +31,11 @@ class Ledger:
 
     @property
     def complete(self) -> bool:
-        """Whether every chunk is a job of Slurm."""
+        """Whether every chunk has a Slurm job."""
         return bool(self.parts) and len(self.jobs) == len(self.parts)
 
     def slurm_names(self, task: int | None) -> list[str]:
-        """Return what Slurm calls a task of an array, or all of the run; nothing of what is no job yet."""
+        """Return Slurm's names of a task, or of the whole run; chunks without a job are left out."""
         if task is None:
             return list(self.jobs.values())
         return [
@@ -45,33 +45,33 @@ class Ledger:
         ]
 
     def open(self, parts: list[Chunk | None]) -> None:
-        """Say which chunks there are; what is known of them stays."""
+        """Set the chunks of the run, unless the file already has them."""
         if not self.parts:
             if self._path.exists():
-                # Nobody can read what was tried before: all of it may have been.
+                # The file is unreadable: any chunk may have been submitted.
                 self.tried = dict.fromkeys(range(len(parts)), time.time())
             self.parts = parts
             store.write(self._path, self._text())
 
     def trying(self, chunk: int) -> None:
-        """Say that sbatch is about to be called."""
+        """Record that sbatch is about to be called."""
         self.tried[chunk] = time.time()
         self._save()
 
     def submitted(self, chunk: int, job: str) -> None:
-        """Say which job a chunk became."""
+        """Record the job of a chunk."""
         self.jobs[chunk] = job
         self._save()
 
     def owner(self, chunk: int) -> str | None:
-        """Return the job that a chunk is: the one that began it, before that the one that sbatch named."""
+        """Return the job of a chunk: the job that started it, or, before that, the one that sbatch reported."""
         try:
             return os.readlink(self._started / str(chunk))
         except OSError:
             return self.jobs.get(chunk)
 
     def find(self, rows: list[slurm.Row], run: str) -> None:
-        """Take note of jobs that became known in another way: from Slurm, or because they have begun."""
+        """Record jobs that are missing here but are in Slurm's queue or have already started."""
         seen = {row.chunk: row.job for row in rows if row.run == run}
         for chunk in range(len(self.parts)):
             try:
@@ -84,7 +84,7 @@ class Ledger:
             self._save()
 
     def _read(self) -> dict[str, Any]:
-        """Return what the file says; one that is just written over by another command is read again."""
+        """Return the file's content; while another command overwrites it, retry."""
         for _ in range(ATTEMPTS):
             found = store.read_json(self._path)
             if found is not None or not self._path.exists():
@@ -94,7 +94,7 @@ class Ledger:
 
     def _text(self) -> bytes:
         value: dict[str, Any] = {"parts": self.parts, "jobs": self.jobs, "tried": self.tried}
-        # As long each time, however long the lists of indices are: a shorter text would leave the end of a longer one.
+        # Always padded to the same length: a shorter text would leave the end of the previous one in the file.
         return json.dumps(value).encode().ljust(BYTES + BYTES_PER_CHUNK * len(self.parts) + len(json.dumps(self.parts)))
 
     def _save(self) -> None:

@@ -1,4 +1,4 @@
-"""The program for the nodes with its modules compiled: an array starts it for each of its tasks."""
+"""The program for the nodes, with compiled modules because each task of an array starts it."""
 
 import hashlib
 import importlib.util
@@ -11,11 +11,11 @@ import zipfile
 from slurmstead.client.remote import store
 
 UNCHECKED = 1
-"""A .pyc with this flag is used without a look at its source (PEP 552)."""
+"""Python uses a .pyc with this flag without checking its source (PEP 552)."""
 
 
 def keep(directory: pathlib.Path, program: bytes) -> str:
-    """Return the name of a program in the library, where it stands once."""
+    """Store a program in the library unless it is there, and return its file name."""
     name = f"{hashlib.sha256(program).hexdigest()[:16]}.{sys.implementation.cache_tag}.pyz"
     if not (directory / name).exists():
         store.write(directory / name, compiled(program))
@@ -23,7 +23,7 @@ def keep(directory: pathlib.Path, program: bytes) -> str:
 
 
 def compiled(program: bytes) -> bytes:
-    """Return a zip archive of modules with their bytecode; a Python of another version takes their sources."""
+    """Return a zip archive of modules with their bytecode; another Python version uses the sources."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(program)) as source, zipfile.ZipFile(buffer, "w") as archive:
         for name in source.namelist():

@@ -1,4 +1,4 @@
-"""Output of tasks, also while it is written."""
+"""The output of tasks, also while they run."""
 
 import os
 import pathlib
@@ -17,9 +17,9 @@ BLOCK = 1 << 16
 
 
 def file_of(place: Store, request: Mapping[str, Any]) -> tuple[str, int, pathlib.Path]:
-    """Return the run, the task and the file that are meant.
+    """Return the run, the task and the output file that a request names.
 
-    :raises WrongRequest: an array's task is not named, or there is no such task
+    :raises WrongRequest: the run is an array and no task is named, or there is no such task
     """
     run, task = states.find_task(place, request["job"])
     spec = (store.read_json(place.run(run) / "request.json") or {}).get("tasks")
@@ -27,13 +27,15 @@ def file_of(place: Store, request: Mapping[str, Any]) -> tuple[str, int, pathlib
         task = int(request["task"])
         states.check_task(place, run, task, str(task))
     if spec and task is None:
-        raise WrongRequest(f"{run} is an array ({spec})", f"Name a task: stead logs {run} --task 0")
+        raise WrongRequest(
+            f"{run} is an array ({spec}), and no task was named", f"Name a task: stead logs {run} --task N"
+        )
     directory = place.run(run) / "tasks" / str(task) if spec else place.run(run)
     return run, task or 0, directory / ("stderr" if request.get("stderr") else "stdout")
 
 
 def copy(place: Store, request: Mapping[str, Any], out: BinaryIO) -> None:
-    """Write a file to `out` from an offset on; with `follow`, until the task has ended."""
+    """Write an output file to `out`, starting at an offset; with `follow`, until the task has ended."""
     run, task, path = file_of(place, request)
     follow = bool(request.get("follow"))
     ended = _once_in(ASK_SECONDS, lambda: _ended(place, run, task))
@@ -47,9 +49,9 @@ def copy(place: Store, request: Mapping[str, Any], out: BinaryIO) -> None:
 
 
 def _rest(out: BinaryIO) -> None:
-    """Wait for the next look.
+    """Wait until the next read.
 
-    :raises BrokenPipeError: nobody is there to read it: what a silent task prints would say so only when it does
+    :raises BrokenPipeError: the reader is gone; without this check, a task without output would hide that
     """
     watch = select.poll()
     watch.register(out, 0)
@@ -61,7 +63,7 @@ def _copy_from(path: pathlib.Path, position: int, out: BinaryIO) -> int:
     try:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size < position:
-                # Slurm started the task again, and it writes anew.
+                # Slurm restarted the task, and its output starts again.
                 position = 0
             file.seek(position)
             while block := file.read(BLOCK):
@@ -74,7 +76,7 @@ def _copy_from(path: pathlib.Path, position: int, out: BinaryIO) -> int:
 
 
 def end_of(path: pathlib.Path, size: int = 1 << 14) -> str:
-    """Return the last bytes of a file as text, however long it is."""
+    """Return at most the last `size` bytes of a file as text."""
     with open(path, "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - size))
         return file.read(size).decode(errors="replace")
@@ -89,7 +91,7 @@ def _ended(place: Store, run: str, task: int) -> bool:
 
 
 def _once_in(seconds: float, function: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that asks again only when its answer is old."""
+    """Return a function that caches an answer for some seconds."""
     last = -seconds
     answer = False
 

@@ -1,4 +1,4 @@
-"""The other end of the client's connection: one request from standard input, one answer on standard output."""
+"""The head node's end of the connection: reads one request from standard input and answers on standard output."""
 
 import contextlib
 import errno
@@ -25,7 +25,7 @@ def _jobs(place: Store, request: Request) -> dict[str, Any]:
 
 
 def _cancel(place: Store, request: Request) -> dict[str, Any]:
-    """End runs, and tasks that are named as JOB_TASK."""
+    """Cancel runs, and tasks named as JOB_TASK."""
     found = [states.find_task(place, name) for name in request["jobs"]]
     commands.ping()
     names, cancelled = [], []
@@ -47,17 +47,17 @@ def _end(place: Store, run: str, task: int | None) -> None:
     jobs = ledger.slurm_names(task)
     if not jobs:
         raise WrongRequest(
-            f"{run} was not submitted as a whole, and Slurm has no job of what is to end",
-            "Call again what submits it, then cancel it.",
+            f"{run} was only partly submitted, and Slurm has no job for the part to cancel",
+            "Repeat the command that submits it, then cancel it.",
         )
-    # On a full disk, too: the mark only says why what never began, and is unknown to Slurm at once, left no result.
+    # Also on a full disk: only a job that never began needs the mark, because Slurm forgets such a job at once.
     with contextlib.suppress(OSError):
         store.write(states.cancellation(place.run(run), task), b"")
     commands.run(["scancel", *jobs])
 
 
 def _results(place: Store, request: Request) -> dict[str, Any]:
-    """Return what the tasks of a run that have ended left; paths are relative to the run's directory."""
+    """Return the files of a run's ended tasks; paths are relative to the run's directory."""
     run = states.find(place, request["job"])
     directory = place.run(run)
     summary = states.look(place, [run])[0]
@@ -68,14 +68,14 @@ def _results(place: Store, request: Request) -> dict[str, Any]:
         below = f"tasks/{task['task']}" if summary["array"] else ""
         entries = store.read_json(directory / below / "manifest.json")
         if entries is None and (directory / below).is_dir():
-            # The node failed before it could write one.
+            # The node failed before it could write a manifest.
             entries = manifest.make(directory / below, directory / "input")
         files += [{**entry, "path": os.path.join(below, entry["path"])} for entry in entries or []]
     return {"run": run, "directory": str(directory), "summary": summary, "files": files}
 
 
 def _tail(place: Store, request: Request) -> dict[str, Any]:
-    """Return the end of a task's standard error, or of what Slurm said if there is none."""
+    """Return the last lines of a task's standard error, or of Slurm's log of the job if it is empty or missing."""
     run = states.find(place, request["job"])
     _, _, path = logs.file_of(place, {"job": run, "task": request.get("task"), "stderr": True})
     candidates = [path, *sorted((place.run(run) / "log").glob("*.out"), key=lambda file: file.stat().st_mtime)[-1:]]
@@ -99,7 +99,7 @@ def _rerun(place: Store, request: Request, program: bytes) -> dict[str, Any]:
 
 
 def answer(place: Store, request: Request, program: bytes) -> dict[str, Any]:
-    """Return the answer to a request other than `log`, whose answer is a stream."""
+    """Return the answer to any request except `log`, which is answered with a stream."""
     actions: dict[str, Callable[[Store, Request], dict[str, Any]]] = {
         "begin": submission.begin,
         "submit": lambda place, request: submission.submit(place, request, program),
@@ -114,7 +114,10 @@ def answer(place: Store, request: Request, program: bytes) -> dict[str, Any]:
 
 
 def serve(request: Request, program: bytes, out: BinaryIO) -> int:
-    """Answer a request on `out`: a line of JSON, or for `log` the bytes themselves and refusals on standard error."""
+    """Answer a request on `out`: one line of JSON; for `log` the raw bytes, with refusals on standard error.
+
+    :returns: the exit code, 0 or 1
+    """
     said: dict[str, Any]
     try:
         place = store.open_store(request.get("directory"))
@@ -141,6 +144,10 @@ def _os_error(error: OSError) -> dict[str, str]:
     host = os.uname().nodename
     if error.errno in store.FULL:
         text = f"the disk is full on {host} ({store.FULL[error.errno]}){where}"
-        return {"kind": "task", "text": text, "hint": "Nothing was submitted. Make room there, then call again."}
-    hint = "Is the share mounted there?" if error.errno in (errno.ESTALE, errno.EIO) else ""
+        return {
+            "kind": "task",
+            "text": text,
+            "hint": "Nothing was submitted. Free some space there, then run the command again.",
+        }
+    hint = "Check there that the share is mounted." if error.errno in (errno.ESTALE, errno.EIO) else ""
     return {"kind": "task", "text": f"{error.strerror} on {host}{where}", "hint": hint}

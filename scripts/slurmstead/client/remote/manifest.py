@@ -1,4 +1,4 @@
-"""The manifest of a task: what it left, with sizes and checksums, so that a copy of it can be verified."""
+"""The manifest of a task: its files with sizes and checksums, so that a copy can be verified."""
 
 import collections
 import contextlib
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 KEPT = ("stdout", "stderr", "result.json", "environment.log")
-"""What belongs to the results besides the files in work/."""
+"""Files that belong to the results, in addition to those in work/."""
 
 
 def checksum(path: pathlib.Path | str) -> str:
@@ -37,7 +37,7 @@ def walk(directory: str) -> Iterator[str]:
 
 
 def _entries(directory: str) -> "list[os.DirEntry[str]]":
-    """Return what is in a directory; nothing if it is gone: what a program started can outlive it."""
+    """Return the entries of a directory; none if it is gone, because background processes can still remove files."""
     with contextlib.suppress(FileNotFoundError):
         _allow(directory, os.lstat(directory).st_mode, stat.S_IRWXU)
         with os.scandir(directory) as entries:
@@ -46,20 +46,20 @@ def _entries(directory: str) -> "list[os.DirEntry[str]]":
 
 
 def _allow(path: str, mode: int, wanted: int) -> None:
-    """Let the owner of what a program left copy and remove it, whatever its mode is."""
+    """Add permissions to a program's file or directory, so that its owner can copy and remove it."""
     if mode & wanted != wanted:
         os.chmod(path, stat.S_IMODE(mode) | wanted)
 
 
 def remove(directory: pathlib.Path) -> None:
-    """Remove a directory in which a program worked."""
-    # To the end, because that makes what is in it removable.
+    """Remove the working directory of a program."""
+    # walk makes the entries removable, so it must reach all of them.
     collections.deque(walk(str(directory)), maxlen=0)
     shutil.rmtree(directory)
 
 
 def entry(place: pathlib.Path, path: str) -> dict[str, Any] | None:
-    """Return a file's entry, or None for what is gone or cannot be copied: a socket, a pipe, a device."""
+    """Return a file's entry; None if it is gone, or is a socket, pipe or device."""
     full = os.path.join(place, path)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         seen = os.lstat(full)
@@ -72,9 +72,9 @@ def entry(place: pathlib.Path, path: str) -> dict[str, Any] | None:
 
 
 def make(place: pathlib.Path, given: pathlib.Path) -> list[dict[str, Any]]:
-    """Return the entries of what a task left: its output, and each file in work/ that is not as it was in `given`.
+    """Return the entries of a task's output, and of each file in work/ that differs from `given`.
 
-    A file is as it was if it has the same size and time of change, to the nanosecond, or is the same link.
+    A file is unchanged if size and mtime (in nanoseconds) are equal; a link, if its target is.
     """
     found = [name for name in KEPT if (place / name).is_file()]
     for path in sorted(walk(str(place / "work"))) if (place / "work").is_dir() else []:

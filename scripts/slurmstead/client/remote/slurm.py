@@ -1,4 +1,4 @@
-"""What Slurm's commands are told, and what they say: pure functions, for Slurm 22.05 to 24.11."""
+"""Arguments of Slurm's commands, and parsers for their output: pure functions, for Slurm 22.05 to 24.11."""
 
 import datetime
 import re
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from slurmstead.client.remote.arrays import Chunk
 
 QUEUE = ("squeue", "--me", "--array", "--states=all", "--noheader", "--format=%e|%F|%K|%T|%r|%N|%k")
-"""What parse_queue reads; --states=all shows what ended within MinJobAge too. The comment is last: it can hold a |."""
+"""The input of parse_queue; --states=all adds jobs that ended within MinJobAge. The comment is last: it may have |."""
 
 PENDING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
 RUNNING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
@@ -18,13 +18,13 @@ SILENT = re.compile(
     "|unexpected message|communication|connect failure|slurm_receive_msg|slurm temporarily unable",
     re.IGNORECASE,
 )
-"""Messages after which it is open whether slurmctld did what it was asked."""
+"""Messages after which slurmctld may or may not have done what was requested."""
 
 
 class Row(NamedTuple):
     """A job or a task of an array, as squeue shows it.
 
-    `number` is None outside of arrays; `end`, in seconds since the epoch, is when it ended or will be ended.
+    `number` is None outside of arrays; `end`, in seconds since the epoch, is its end or its time limit.
     """
 
     run: str
@@ -38,20 +38,20 @@ class Row(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        """Whether it will not run any more."""
+        """Whether the job has ended for good."""
         return self.state not in PENDING | RUNNING
 
 
 def comment(run: str, chunk: int) -> str:
-    """Return what a job of Slurm carries so that its run can be told from it."""
+    """Return the comment of a Slurm job, which names its run and chunk."""
     return f"stead:{run}:{chunk}"
 
 
 def parse_queue(text: str) -> list[Row]:
     """Return the rows of QUEUE that belong to runs.
 
-    A job that sbatch refused can stand there too (`sbatch --mem=500G` says no and leaves FAILED, BadConstraints): it
-    never was one.
+    A job that sbatch refused can be in the queue too (`sbatch --mem=500G` fails and leaves FAILED, BadConstraints); it
+    is left out.
     """
     rows = []
     for line in text.splitlines():
@@ -67,7 +67,7 @@ def parse_queue(text: str) -> list[Row]:
 
 
 def _seconds(text: str) -> float:
-    """Return a time of Slurm, which is the head node's local one, in seconds since the epoch; 0 for NONE and N/A."""
+    """Return a time printed by Slurm (local time of the head node) in seconds since the epoch; 0 for NONE and N/A."""
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -75,22 +75,22 @@ def _seconds(text: str) -> float:
 
 
 def parse_config(text: str) -> dict[str, str]:
-    """Return the settings that `scontrol show config` shows, by name."""
+    """Return the settings in the output of `scontrol show config`, by name."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line)
     return {name.strip(): value.strip() for name, value in pairs}
 
 
 def parse_job(text: str, job: str) -> dict[str, str]:
-    """Return the fields of a job in `scontrol show job -o` that tell why it ends; they have no spaces.
+    """Return the fields of a job in `scontrol show job -o` that say why it ends; their values have no spaces.
 
-    Asked for the job that has the number of its array, scontrol shows a line for each task.
+    For a job whose number is also its array's, scontrol prints a line for each task.
     """
     line = next((line for line in text.splitlines() if line.startswith(f"JobId={job} ")), "")
     return dict(re.findall(r"(?:^|\s)(JobState|Reason|RunTime|TimeLimit)=(\S*)", line))
 
 
 def seconds(span: str) -> int | None:
-    """Return a span of time as Slurm writes it in seconds, or None for UNLIMITED and the like.
+    """Return the seconds of a duration in Slurm's notation, or None for UNLIMITED and similar words.
 
     >>> seconds("1-02:00:10"), seconds("UNLIMITED")
     (93610, None)
@@ -103,7 +103,7 @@ def seconds(span: str) -> int | None:
 
 
 def end_of_signalled(job: Mapping[str, str]) -> str:
-    """Return why Slurm ends a job that was just signalled: its JobState is COMPLETING whatever the reason is."""
+    """Return why Slurm ends a job that it has just signalled; its JobState is COMPLETING for every reason."""
     limit, ran = seconds(job.get("TimeLimit", "")), seconds(job.get("RunTime", ""))
     over = limit is not None and ran is not None and ran >= limit
     if over or "TIMEOUT" in (job.get("JobState"), job.get("Reason", "").upper()) or job.get("Reason") == "TimeLimit":
@@ -112,7 +112,7 @@ def end_of_signalled(job: Mapping[str, str]) -> str:
 
 
 def answers(ping: str) -> bool:
-    """Whether `scontrol ping` saw a controller; its exit code does not say so."""
+    """Whether `scontrol ping` reached a slurmctld; its exit code does not show that."""
     return " is UP" in ping
 
 
@@ -126,7 +126,7 @@ def sbatch(
 ) -> list[str]:
     """Return the command line that submits a chunk of a run; its script comes from standard input.
 
-    The chunk waits for the end of `previous`: Slurm knows a limit of tasks at once only for each job.
+    The chunk waits for the end of the job `previous`: Slurm limits simultaneous tasks only within a job.
     """
     given = {
         "--cpus-per-task": request.get("cpus"),
@@ -158,7 +158,7 @@ def job_number(parsable: str) -> str | None:
 
 
 def words(stderr: str) -> str:
-    """Return what a command complained of, without its own name and Slurm's, in one line.
+    """Return a command's error messages in one line, without the names of the command and of Slurm's functions.
 
     >>> words("sbatch: error: Memory specification can not be satisfied\\n")
     'Memory specification can not be satisfied'

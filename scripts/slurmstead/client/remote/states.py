@@ -1,4 +1,4 @@
-"""How runs stand: from what their jobs left on the share, and from Slurm for those that have not ended."""
+"""The states of runs: from the results of their jobs on the share, and from Slurm for jobs that have not ended."""
 
 import contextlib
 import os
@@ -20,39 +20,41 @@ ENDS = {
     "OUT_OF_MEMORY": "out of memory",
     "PREEMPTED": "preempted",
 }
-"""Slurm's words for an end, and ours; all others are failures."""
+"""Our names for Slurm's final states; any other state is a failure."""
 
 GRACE_SECONDS = 30
-"""After a job's end, within which its result may still be on its way: an NFS client caches directories."""
+"""Seconds after a job's end in which its result may still be invisible here: an NFS client caches directories."""
 
 
 def find(place: Store, name: str) -> str:
-    """Return the run that somebody means: its id or the beginning of one, or the number of a job of Slurm.
+    """Return the ID of a run, given its ID, the beginning of it, or the number of its job in Slurm.
 
-    :raises WrongRequest: there is none, or there are several
+    :raises WrongRequest: no run matches, or several do
     """
     names = every(place)
     if name in names:
         return name
     number = name.partition("_")[0]
     if number.isdigit():
-        # Slurm counts from 1 again when it lost its state: the latest is meant.
+        # Slurm counts from 1 again after it lost its state: the newest run with this number is meant.
         for run in reversed(names):
             if number in Ledger(place.run(run)).jobs.values():
                 return run
-    # A number is a job's: as the beginning of a date it would mean runs that nobody thought of.
+    # A number always means a job: as the beginning of a date it would match unrelated runs.
     matching = [run for run in names if run.startswith(name) and not number.isdigit()]
     if len(matching) == 1:
         return matching[0]
     if matching:
-        raise WrongRequest(f"{name} can be {', '.join(matching[-5:])}", "Write more of it.")
-    raise WrongRequest(f"{name} is no run of yours below {place.root}", "`stead jobs` shows them.")
+        raise WrongRequest(
+            f"{name} matches several runs: {', '.join(matching[-5:])}", "Give more characters of its ID."
+        )
+    raise WrongRequest(f"there is no run {name} in {place.root}", "`stead jobs` lists your runs.")
 
 
 def find_task(place: Store, name: str) -> tuple[str, int | None]:
-    """Return the run that somebody means, and its task if they name one as Slurm does: JOB_TASK.
+    """Return the ID of a run, and its task if `name` has Slurm's form JOB_TASK.
 
-    :raises WrongRequest: there is none
+    :raises WrongRequest: there is no such run or task
     """
     run = find(place, name)
     number, separator, index = name.partition("_")
@@ -66,13 +68,13 @@ def find_task(place: Store, name: str) -> tuple[str, int | None]:
 
 
 def check_task(place: Store, run: str, task: int, name: str) -> None:
-    """Make sure that a run has a task.
+    """Check that a run has a task.
 
-    :param name: what it is called in the refusal
-    :raises WrongRequest: it has not
+    :param name: the task's name in the error message
+    :raises WrongRequest: the run does not have it
     """
     if task not in _tasks(store.read_json(place.run(run) / "request.json") or {}):
-        raise WrongRequest(f"{run} has no task {name}", "`stead jobs --json` shows them.")
+        raise WrongRequest(f"{run} has no task {name}", "`stead jobs --json` lists its tasks.")
 
 
 def _tasks(request: Mapping[str, Any]) -> tuple[int, ...]:
@@ -80,7 +82,7 @@ def _tasks(request: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def every(place: Store) -> list[str]:
-    """Return all runs that became jobs, in the order in which they were submitted."""
+    """Return the IDs of all runs that have jobs, in order of submission."""
     if not place.runs.is_dir():
         return []
     found = {}
@@ -91,24 +93,24 @@ def every(place: Store) -> list[str]:
 
 
 def look(place: Store, names: list[str]) -> list[dict[str, Any]]:
-    """Return how runs stand; Slurm is asked only if one of them has not ended."""
+    """Return the states of runs; Slurm is asked only if a run has not ended."""
     runs = [_Run(place.run(name)) for name in names]
     if any(run.open for run in runs):
         rows = commands.queue()
         for run in runs:
-            # What ended between both looks has left its result in the meantime.
+            # Read the results again: a job may have ended before Slurm was asked.
             run.read_results()
             run.merge([row for row in rows if row.run == run.path.name])
     return [run.summary() for run in runs]
 
 
 def cancellation(run: pathlib.Path, task: int | None) -> pathlib.Path:
-    """Return the file that says that a run, or a task of it, was cancelled."""
+    """Return the file that marks a run, or one of its tasks, as cancelled."""
     return run / ("cancelled" if task is None else f"cancelled-{task}")
 
 
 class _Run:
-    """What is known of a run."""
+    """The collected state of a run."""
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
@@ -122,11 +124,11 @@ class _Run:
 
     @property
     def open(self) -> list[int]:
-        """The tasks that have left no result, or one of which Slurm has yet to say that it is the last."""
+        """The tasks without a result, or with one that Slurm has yet to confirm as final."""
         return [task for task in self.tasks if task not in self.results]
 
     def read_results(self) -> None:
-        """Read the results that are new; how a task ended of which Slurm had to say it stands in ends.json."""
+        """Read new results; ends.json has the ends that only Slurm knew."""
         ends = store.read_json(self.path / "ends.json") or {}
         with contextlib.suppress(OSError):
             for name in os.listdir(self.path / "done"):
@@ -139,12 +141,12 @@ class _Run:
             self.results.setdefault(int(name), end)
 
     def merge(self, rows: list[slurm.Row]) -> None:
-        """Take Slurm's word for the tasks without a result, and keep what it will soon have forgotten."""
+        """Take the state of tasks without a result from Slurm, and save what Slurm will soon forget."""
         by_task: dict[int, slurm.Row] = {}
         owners = [self.ledger.owner(chunk) for chunk in range(len(self.ledger.parts))]
         for shown in rows:
             if shown.chunk < len(owners) and owners[shown.chunk] not in (None, shown.job):
-                # A second job, which does nothing, or one of an earlier run of this name whose directory was removed.
+                # A duplicate job, which does nothing, or a job of an earlier, removed run with the same ID.
                 continue
             part = self.ledger.parts[shown.chunk] if shown.chunk < len(self.ledger.parts) else None
             if part is None:
@@ -152,7 +154,7 @@ class _Run:
             elif shown.number is not None:
                 by_task[part.offset + shown.number] = shown
             else:
-                # What was cancelled before it began is one row for all of an array that have none of their own.
+                # Tasks that were cancelled before they began share one row for the whole array.
                 for index in arrays.parse(part.indices)[0]:
                     by_task.setdefault(part.offset + index, shown)
         ends: dict[int, dict[str, Any]] = {}
@@ -161,17 +163,17 @@ class _Run:
             if task in self.signalled and (row is None or row.ended):
                 ends[task] = end_of_signalled(self.signalled[task], row)
             elif row is None:
-                reason = "Slurm does not know the job any more, and it left no result"
+                reason = "Slurm no longer knows the job, and it left no result"
                 if any(cancellation(self.path, which).exists() for which in (None, task)):
-                    ends[task] = {"state": "cancelled", "reason": "cancelled before it began"}
+                    ends[task] = {"state": "cancelled", "reason": "cancelled before it started"}
                 elif self.ledger.complete:
                     ends[task] = {"state": "lost", "reason": reason}
             elif row.ended and row.state in ("COMPLETED", "FAILED") and time.time() - row.end < GRACE_SECONDS:
                 self.states[task] = {"state": "running", "reason": "ending", "node": row.node}
             elif row.ended:
-                reason = f"Slurm says {row.state}" + (f" ({row.reason})" if row.reason not in ("", "None") else "")
+                reason = f"Slurm reports {row.state}" + (f" ({row.reason})" if row.reason not in ("", "None") else "")
                 state = ENDS.get(row.state, "failed")
-                # Without a result it cannot have done what it was to do.
+                # A task without a result cannot have succeeded.
                 ends[task] = {"state": "failed" if state == "completed" else state, "reason": reason, "node": row.node}
             else:
                 running = row.state in slurm.RUNNING
@@ -187,7 +189,7 @@ class _Run:
                 store.write_json(self.path / "ends.json", {**kept, **ends})
 
     def summary(self) -> dict[str, Any]:
-        """Return the run as programs read it; times in seconds since the epoch, memory in bytes."""
+        """Return the run's fields for JSON; times in seconds since the epoch, memory in bytes."""
         known = {task: self.results.get(task) or self.states.get(task) or {"state": "pending"} for task in self.tasks}
         counts = Counter(str(state["state"]) for state in known.values())
         values = list(known.values())
@@ -218,19 +220,19 @@ class _Run:
 
 
 def end_of_signalled(result: Mapping[str, Any], row: slurm.Row | None) -> dict[str, Any]:
-    """Return how a task ended that Slurm ended: to the task all but its time limit looked like a cancellation."""
+    """Return the final state of a signalled task; the task itself can tell only its time limit from a cancellation."""
     state = ENDS.get(row.state) if row else None
     if row and state in ("timeout", "preempted") and result["state"] == "cancelled":
-        return {**result, "state": state, "reason": f"Slurm says {row.state}"}
+        return {**result, "state": state, "reason": f"Slurm reports {row.state}"}
     return dict(result)
 
 
 SHOWN = ("state", "node", "exit_code", "signal", "reason", "start", "end", "job")
-"""What a summary says of each task."""
+"""The fields of each task in a summary."""
 
 
 def failed(value: Mapping[str, Any]) -> bool:
-    """Whether a task ended badly."""
+    """Whether a task ended without success."""
     return value["state"] not in ("pending", "running", "completed")
 
 

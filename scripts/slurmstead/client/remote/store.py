@@ -1,13 +1,13 @@
-"""The directory on the share in which runs and environments stand, and how to write there.
+"""The directory of runs and environments on the share, and how to write to it.
 
-runs/ID/              a run; ID is made by the client
-  request.json        what was asked for
-  ledger.json         which jobs of Slurm it became
-  input/              the folder as it was submitted; unchanged files are one with those of the runs before (hard links)
-  work/ stdout stderr result.json manifest.json          what became of it; of an array in tasks/N/
+runs/ID/              a run; the client chooses ID
+  request.json        the request
+  ledger.json         the numbers of its Slurm jobs
+  input/              the folder as submitted; unchanged files are hard links to those of earlier runs
+  work/ stdout stderr result.json manifest.json          its results; those of an array are in tasks/N/
   done/N              task N has ended: a copy of its result.json (0 without an array)
-  started/            which job of Slurm began it
-  log/                what Slurm and this program said about it
+  started/            the Slurm job that started each chunk
+  log/                output of Slurm and of this program
 environments/         virtual environments: KEY is a link to the complete one, KEY.lock its lock
 library/              this program, by its checksum, for the nodes
 incoming/             files that are being copied
@@ -31,11 +31,11 @@ from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
 LOCK_SECONDS = 90
-"""How long another command of the same user may hold the lock: as long as sbatch may take, and more."""
+"""How long to wait for another command of the same user: longer than sbatch may take."""
 
 
 class Store:
-    """The directories; none need exist."""
+    """The paths of the directories; they need not exist."""
 
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root
@@ -48,19 +48,21 @@ class Store:
     def run(self, identifier: str) -> pathlib.Path:
         """Return the directory of a run.
 
-        :raises WrongRequest: no run can have that name
+        :raises WrongRequest: this is not a valid ID
         """
         if not ID.fullmatch(identifier):
-            raise WrongRequest(f"{identifier!r} cannot be a run", "Use letters, digits, '.', '_' and '-', at most 80.")
+            raise WrongRequest(
+                f"{identifier!r} is not a valid run ID", "Use at most 80 letters, digits, '.', '_' and '-'."
+            )
         return self.runs / identifier
 
     def make(self) -> None:
-        """Make the directories, which only their user can enter.
+        """Create the directories, accessible only to their user.
 
-        :raises Refusal: they cannot be made
+        :raises Refusal: they cannot be created
         """
         try:
-            # Their modes, because parents=True would give the first of them to everybody.
+            # One by one: parents=True would ignore the mode for all but the last directory.
             self.root.parent.mkdir(parents=True, exist_ok=True)
             for directory in (self.root, self.runs, self.environments, self.library, self.incoming, self.projects):
                 directory.mkdir(mode=0o700, exist_ok=True)
@@ -68,8 +70,8 @@ class Store:
             if error.errno in FULL:
                 raise
             raise Refusal(
-                f"cannot make {self.root}: {error.strerror}",
-                "Name a directory of yours that all nodes share: `directory` in stead.toml, or --directory.",
+                f"cannot create {self.root}: {error.strerror}",
+                "Set `directory` in stead.toml, or --directory, to a writable directory on the share.",
             ) from None
 
     @contextlib.contextmanager
@@ -80,13 +82,14 @@ class Store:
 
 
 FULL = {errno.ENOSPC: "no space left", errno.EDQUOT: "quota exceeded"}
-"""Errors that mean a full disk, and what they are called."""
+"""Errors that mean a full disk, and their description."""
 
 
 def open_store(directory: str | None) -> Store:
-    """Return the store in a directory, or the user's own below their home.
+    """Return the store in a directory, by default ~/slurmstead of the user.
 
-    :raises Refusal: it is to be below the home, and there is none
+    :raises WrongRequest: the directory is not absolute
+    :raises Refusal: the directory is in the user's home, which does not exist
     """
     user = pwd.getpwuid(os.getuid())
     path = pathlib.Path(directory or "~/slurmstead")
@@ -94,21 +97,21 @@ def open_store(directory: str | None) -> Store:
         if not os.path.isdir(user.pw_dir):
             raise Refusal(
                 f"{user.pw_name} has no home on {os.uname().nodename}: {user.pw_dir} does not exist",
-                "Ask the administrator for it, or name a directory of yours that all nodes share with --directory.",
+                "Ask the administrator to create it, or use --directory with a writable directory on the share.",
             )
         path = pathlib.Path(user.pw_dir, *path.parts[1:])
     if not path.is_absolute():
-        raise WrongRequest(f"the directory {directory!r} is not absolute", "Begin it with / or ~/.")
+        raise WrongRequest(f"the directory {directory!r} is not absolute", "Start it with / or ~/.")
     return Store(path)
 
 
 @contextlib.contextmanager
 def locked(path: pathlib.Path, seconds: float) -> Iterator[None]:
-    """Hold a lock that ends with its holder, also when that is killed; on NFS 4 it holds between nodes.
+    """Hold a lock, which is released even when its process is killed; on NFS 4 it is shared by all nodes.
 
-    :raises NoAnswer: somebody else held it for all the seconds
+    :raises NoAnswer: another process held it during all of `seconds`
     """
-    # POSIX locks, because flock(2) on NFS needs the same and is local on some servers.
+    # POSIX locks: on NFS, flock(2) becomes a POSIX lock or stays local to the node.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + seconds
@@ -120,7 +123,9 @@ def locked(path: pathlib.Path, seconds: float) -> Iterator[None]:
                 if error.errno not in (errno.EACCES, errno.EAGAIN):
                     raise
             if time.monotonic() > deadline:
-                raise NoAnswer(f"{path} was held by another command for {seconds:.0f} s", "Try again in a minute.")
+                raise NoAnswer(
+                    f"another command has held the lock {path} for {seconds:.0f} s", "Try again in a minute."
+                )
             time.sleep(0.1)
         yield
     finally:
@@ -128,7 +133,7 @@ def locked(path: pathlib.Path, seconds: float) -> Iterator[None]:
 
 
 def write(path: pathlib.Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file as a whole or not at all, and wait until it is on the disk."""
+    """Replace a file atomically, and wait until it is on the disk."""
     temporary = path.with_name(f".{path.name}.{os.uname().nodename}.{os.getpid()}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -144,12 +149,12 @@ def write(path: pathlib.Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def write_json(path: pathlib.Path, value: Any) -> None:
-    """Write a value as JSON; names that are not UTF-8 survive, as surrogates in \\u escapes."""
+    """Write a value as JSON; names that are not UTF-8 survive as surrogates in \\u escapes."""
     write(path, json.dumps(value, indent=1).encode() + b"\n")
 
 
 def read_json(path: pathlib.Path) -> Any:
-    """Return a value that was written as JSON, or None if there is none that can be read."""
+    """Return the value in a JSON file, or None if the file is missing or not valid JSON."""
     try:
         return json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -1,6 +1,6 @@
-"""Submitting a run, so that it becomes a job once, however often and wherever the request is cut off.
+"""Submits a run exactly once, even if the request is interrupted and repeated.
 
-begin → the client copies the folder into input/ → submit. All three can be repeated at any point.
+begin → the client copies the folder into input/ → submit. Each of the three steps can be repeated.
 """
 
 import contextlib
@@ -17,19 +17,20 @@ from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
 FLIGHT_SECONDS = 20
-"""Within which a call of sbatch whose caller was killed has reached slurmctld or never will (MessageTimeout is 10)."""
+"""Seconds after which the request of a killed sbatch can no longer reach slurmctld (MessageTimeout is 10 s)."""
 
 REMEMBERED = 3
-"""Runs of a folder that the next one is compared with."""
+"""The number of earlier runs of a folder that the next run can share files with."""
 
 SCRIPT = "#!/bin/sh\nexec python3 -I -X utf8 {program} {root} {run} {chunk} {offset}\n"
 
 
 def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the directory of a run, unless it is submitted already.
+    """Make the directory of a run, unless the run is already submitted.
 
-    :returns: `jobs` of Slurm if it is, otherwise where the `input` is to be copied, `like`, directories that hold most
-        of it, and `incoming`, where files are until they are complete
+    :returns: if submitted, its `jobs` in Slurm; otherwise `input`, the target of the copy, `like`, directories that
+        probably have most of the files, and `incoming`, the directory for incomplete files
+    :raises NoAnswer: slurmctld does not answer
     """
     commands.ping()
     place.make()
@@ -41,7 +42,7 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
         if ledger.parts:
             ledger.find(commands.queue(), run.name)
         if ledger.jobs:
-            # Some of its jobs exist: the input must not change any more.
+            # Some of its jobs exist, so the input must not change.
             if not states.cancellation(run, None).exists():
                 _complete(place, run, ledger, store.read_json(run / "request.json"))
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
@@ -54,9 +55,9 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str, Any]:
-    """Submit a run whose input is complete, and return its `jobs`; a run that is submitted stays as it is.
+    """Submit a run whose input is complete, and return its `jobs`; a submitted run does not change.
 
-    :raises WrongRequest: Slurm cannot do what is asked for; nothing of the run is left
+    :raises WrongRequest: Slurm refused the run, and it was removed
     :raises NoAnswer: slurmctld did not answer; the same request may be repeated
     """
     run = place.run(request["id"])
@@ -70,7 +71,7 @@ def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str
 
 
 def discard(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove what was copied of a run that is no job; `discarded` says whether there was nothing to keep."""
+    """Remove the copied files of a run that has no job; `discarded` is False if they were kept."""
     run = place.run(request["id"])
     with place.lock():
         if Ledger(run).parts:
@@ -80,14 +81,14 @@ def discard(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def copy_input(place: Store, request: Mapping[str, Any]) -> None:
-    """Make the input of a run the same as that of another; both are one on the disk."""
+    """Give a run the same input as another run, with hard links."""
     source, target = place.run(request["source"]) / "input", place.run(request["id"]) / "input"
     shutil.rmtree(target)
     shutil.copytree(source, target, symlinks=True, copy_function=os.link)
 
 
 def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any], program: bytes) -> None:
-    """Write all that the jobs need; afterwards the disk may be full."""
+    """Write everything that the jobs need; the disk may be full afterwards."""
     _check_input(run / "input", request.get("files"))
     for name in ("log", "done", "started"):
         (run / name).mkdir(exist_ok=True)
@@ -98,13 +99,13 @@ def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[s
     if request.get("tasks"):
         size = int(slurm.parse_config(commands.run(["scontrol", "show", "config"])).get("MaxArraySize", "1001"))
         parts = list(arrays.chunks(arrays.parse(request["tasks"])[0], size))
-    # slurmctld keeps a job through a power cut: what it is to run must be on the disk before.
+    # slurmctld keeps its jobs through a power cut, so the files of the run must be on the disk first.
     os.sync()
     ledger.open(parts)
 
 
 def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | None) -> None:
-    """Make sure that a copy is complete; what an earlier, interrupted one left besides is removed."""
+    """Check that a copy is complete, and remove files that an interrupted copy left behind."""
     if files is None:
         return
     expected = dict(files)
@@ -119,13 +120,13 @@ def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | 
     ]
     if wrong:
         raise Refusal(
-            f"{len(wrong)} of {len(expected)} files did not arrive as they were listed, the first is {wrong[0]!r}",
-            "Was the folder changed while it was copied? Submit it again.",
+            f"{len(wrong)} of {len(expected)} files did not arrive or have the wrong size, the first is {wrong[0]!r}",
+            "The folder may have changed during the copy. Submit it again.",
         )
 
 
 def _complete(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
-    """Submit what is no job yet; what comes after that must not fail, because then the run is submitted."""
+    """Submit the remaining jobs; the steps after that must not fail, because the run is then submitted."""
     try:
         _submit_chunks(place, run, ledger, request)
     except WrongRequest:
@@ -158,18 +159,18 @@ def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Map
         try:
             said = commands.run(command, stdin=script, seconds=commands.SUBMIT_SECONDS, directory=str(run))
         except NoAnswer:
-            # Until now it may have been sent.
+            # sbatch may have sent its request at any time until now.
             ledger.trying(chunk)
             raise
         job = slurm.job_number(said)
         if job is None:
-            raise NoAnswer(f"expected a job number of sbatch, seen {said!r}", "Submit it again.")
+            raise NoAnswer(f"expected a job number from sbatch, seen {said!r}", "Submit it again.")
         ledger.submitted(chunk, job)
 
 
 def _find_lost(run: pathlib.Path, ledger: Ledger) -> None:
-    """Look for jobs of calls of sbatch whose answer nobody got, as long as they can still arrive."""
-    # Not longer than from now: a board without a battery can have slept into the past.
+    """Find jobs whose sbatch was interrupted; wait until no such job can appear any more."""
+    # At most FLIGHT_SECONDS from now: the clock of a board without a battery can have jumped back.
     left = min(max(ledger.tried.values()) - time.time(), 0) + FLIGHT_SECONDS
     deadline = time.monotonic() + left
     while True:
@@ -180,7 +181,7 @@ def _find_lost(run: pathlib.Path, ledger: Ledger) -> None:
 
 
 def _withdraw(run: pathlib.Path, ledger: Ledger) -> None:
-    """Leave nothing of a run that Slurm refused, in whole or in part."""
+    """Cancel and remove a run that Slurm refused in whole or in part."""
     if ledger.jobs:
         with contextlib.suppress(Refusal):
             commands.run(["scancel", *ledger.jobs.values()])
@@ -188,9 +189,11 @@ def _withdraw(run: pathlib.Path, ledger: Ledger) -> None:
 
 
 def _dependencies(place: Store, after: list[str]) -> list[str]:
-    """Return what Slurm calls the jobs and tasks that must end well first; those that already did are left out.
+    """Return Slurm's names of the jobs and tasks that must succeed first, without those that already did.
 
-    Slurm 22.05 starts a job at once that is to follow one that it does not know: that must not reach it.
+    Slurm 22.05 starts a job at once if it depends on an unknown job, so completed jobs must not be named.
+
+    :raises WrongRequest: a run failed, or is only partly submitted
     """
     jobs: list[str] = []
     for name in after:
@@ -198,15 +201,17 @@ def _dependencies(place: Store, after: list[str]) -> list[str]:
         seen = states.look(place, [run])[0]
         state = seen["state"] if task is None else next(one["state"] for one in seen["tasks"] if one["task"] == task)
         if state not in ("pending", "running", "completed"):
-            raise WrongRequest(f"{name} is {state}, so nothing can follow its success", "Run it again first.")
+            raise WrongRequest(
+                f"{name} is {state}, so no run can start after its success", "Run it again first: stead rerun."
+            )
         if state != "completed":
             ledger = Ledger(place.run(run))
             if not ledger.complete:
-                raise WrongRequest(f"{name} was not submitted as a whole", "Call again what submits it first.")
+                raise WrongRequest(f"{name} was only partly submitted", "First repeat the command that submits it.")
             jobs += ledger.slurm_names(task)
     return jobs
 
 
 def quoted(word: object) -> str:
-    """Return a word as sh reads it."""
+    """Return a word quoted for sh."""
     return "'" + str(word).replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""Removing what nobody needs any more; a part of each submission."""
+"""Removes environments and copies that are no longer needed; part of each submission."""
 
 import contextlib
 import os
@@ -11,22 +11,22 @@ from slurmstead.client.remote.errors import NoAnswer
 from slurmstead.client.remote.store import Store
 
 UNUSED_DAYS = 30
-"""After which an environment that no job has used is removed."""
+"""Days without use after which an environment is removed."""
 ABANDONED_DAYS = 7
-"""After which a copy that never became a job is removed."""
+"""Days after which an input that was never submitted is removed."""
 
 DAY = 86400
 
 
 def sweep(place: Store) -> None:
-    """Remove old environments and abandoned copies; what cannot be removed now is left to the next time."""
+    """Remove old environments and abandoned copies; an error leaves the rest to the next submission."""
     with contextlib.suppress(OSError):
         now = time.time()
         for run in place.runs.iterdir():
             if not (run / "ledger.json").exists() and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
                 shutil.rmtree(run, ignore_errors=True)
         for left in place.incoming.iterdir():
-            # Its time of change can already be that of the file that it is a copy of.
+            # Not st_mtime: it may already be copied from the original file.
             if left.stat().st_ctime < now - ABANDONED_DAYS * DAY:
                 left.unlink()
         for link in place.environments.iterdir():
@@ -37,7 +37,7 @@ def sweep(place: Store) -> None:
 
 
 def _sweep_build(directory: pathlib.Path) -> None:
-    """Remove what a killed build left; who builds or makes the link holds the lock."""
+    """Remove the directory of a killed build; a running build holds the lock."""
     link = directory.with_name(directory.name.partition(".build-")[0])
     with contextlib.suppress(NoAnswer), store.locked(link.with_name(f"{link.name}.lock"), 0):
         if not link.is_symlink() or os.readlink(link) != directory.name:
@@ -48,7 +48,7 @@ def _sweep_environment(link: pathlib.Path, before: float) -> None:
     used = link / "used"
     if used.exists() and used.stat().st_mtime >= before:
         return
-    # Whoever wants to use it takes this lock, too, and looks whether it is still there.
+    # A job takes this lock too before it uses the environment, and checks that it still exists.
     with contextlib.suppress(NoAnswer), store.locked(link.with_name(f"{link.name}.lock"), 0):
         if not used.exists() or used.stat().st_mtime < before:
             target = link.parent / os.readlink(link)

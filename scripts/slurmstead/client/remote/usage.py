@@ -1,4 +1,4 @@
-"""What a job uses, from its control group (cgroup v2, as Slurm makes it) and from the kernel's count of children."""
+"""The resources that a job uses, from its control group (cgroup v2, made by Slurm) and the kernel's rusage."""
 
 import contextlib
 import pathlib
@@ -6,14 +6,14 @@ import re
 import resource
 
 RECLAIMABLE = ("anon", "shmem", "kernel_stack", "slab_unreclaimable")
-"""Lines of memory.stat whose sum a job cannot do without; the cache of files is not among them."""
+"""Lines of memory.stat that add up to the memory a job needs; the file cache is not included."""
 
 
 CONTROL_GROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
 def job_group(job: str, mounted: pathlib.Path = CONTROL_GROUPS, own: str | None = None) -> pathlib.Path | None:
-    """Return the control group of a job on this node, or None without one.
+    """Return the control group of a job on this node, or None if it has none.
 
     :param own: the content of /proc/self/cgroup
     """
@@ -26,7 +26,7 @@ def job_group(job: str, mounted: pathlib.Path = CONTROL_GROUPS, own: str | None 
 
 
 class Meter:
-    """Measures a job from its first look to its last."""
+    """Measures a job while it runs."""
 
     def __init__(self, group: pathlib.Path | None) -> None:
         self._group = group
@@ -34,7 +34,7 @@ class Meter:
         self._cpu = self._cpu_of_group() or 0.0
 
     def look(self) -> None:
-        """Take note of the memory in use now."""
+        """Record the memory in use now."""
         if self._group is None:
             return
         with contextlib.suppress(OSError, ValueError):
@@ -42,11 +42,11 @@ class Meter:
             self._memory = max(self._memory, sum(int(value) for name, value in lines if name in RECLAIMABLE))
 
     def result(self, program: resource.struct_rusage) -> dict[str, int | float | None]:
-        """Return the CPU time in seconds, and in bytes the memory at its highest and what the group counts with files.
+        """Return the CPU time in seconds, the peak memory in bytes, and the same peak with the file cache in bytes.
 
-        Without a control group the memory is that of the largest process.
+        Without a control group the peak memory is that of the largest process.
 
-        :param program: what the kernel counted of the program and those of its children that it waited for
+        :param program: the kernel's accounting of the program and the children that it waited for
         """
         self.look()
         cpu = self._cpu_of_group()
@@ -61,7 +61,7 @@ class Meter:
         }
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel ended a process of the job because its memory was used up."""
+        """Whether the kernel killed a process of the job at its memory limit."""
         if self._group is not None:
             with contextlib.suppress(OSError, ValueError, KeyError):
                 lines = (self._group / "memory.events").read_text().splitlines()

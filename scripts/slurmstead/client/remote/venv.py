@@ -1,9 +1,9 @@
-"""Virtual environments on the share: built once on a node of their kind, then there as a whole, or not at all.
+"""Virtual environments on the share: each is built once, on a node of its kind, and visible only when complete.
 
-KEY is a link to the directory that holds the environment; it is made when that is complete. A builder that was killed
-leaves a directory that no link names: the next one, who has the lock, removes it. A file on the share costs as much
-as ten on a disk, so neither pip nor bytecode is among what is built: pip runs from the node's own disk, and bytecode is
-written for what a program imports.
+KEY is a link to the directory of the environment, created when that is complete. A killed build leaves a directory
+without a link; the next build, which holds the lock, removes it. A file on the share costs as much time as ten on a
+disk, so environments contain neither pip nor bytecode: pip runs from the node's own disk, and Python writes bytecode
+for the modules that a program imports.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from slurmstead.client.remote import bundled_pip, store
 
 BUILD_SECONDS = 2 * 3600
-"""How long a job waits for another that builds the same environment."""
+"""How long a job waits while another builds the same environment."""
 
 
 class BuildError(Exception):
@@ -30,11 +30,11 @@ class BuildError(Exception):
 
 
 class BuildKilledError(BuildError):
-    """The build was ended from outside: it says nothing of the next one."""
+    """A signal ended the build; the next build may succeed."""
 
 
 class Python(NamedTuple):
-    """A Python on this node: where it is, its version (major.minor) and the platform that wheels are chosen by."""
+    """A Python on this node: its path, its version (major.minor) and the platform for which pip chooses wheels."""
 
     path: str
     version: str
@@ -42,16 +42,16 @@ class Python(NamedTuple):
 
 
 def find_python(wanted: str | None) -> Python:
-    """Return the node's python3, or the one of a version such as 3.11.
+    """Return the node's python3, or its Python of a version such as 3.11.
 
-    :raises BuildError: the node has none
+    :raises BuildError: the node does not have it
     """
     name = f"python{wanted}" if wanted else "python3"
     path = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
     if path is None:
-        raise BuildError(f"expected {name} on {os.uname().nodename}, found none. Name a version that all nodes have.")
+        raise BuildError(f"{os.uname().nodename} has no {name}. Choose a version that all nodes have.")
     if os.path.realpath(path) == os.path.realpath(sys.executable):
-        # A start of Python is a fifth of a second on a small board, and an array has many.
+        # Starting Python takes 0.2 s on a small board, and an array has many tasks.
         return Python(path, f"{sys.version_info.major}.{sys.version_info.minor}", sysconfig.get_platform())
     version = subprocess.run(
         [path, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
@@ -63,7 +63,7 @@ def find_python(wanted: str | None) -> Python:
 
 
 def key(wanted: Mapping[str, Any], python: Python) -> str:
-    """Return the name of an environment: it changes with everything that decides what is in it.
+    """Return the name of an environment, a digest of everything that determines its content.
 
     >>> key({"requirements": "rich==13"}, Python("/usr/bin/python3", "3.11", "linux-x86_64"))
     'py3.11-linux-x86_64-641c9099e47a7e04'
@@ -74,7 +74,7 @@ def key(wanted: Mapping[str, Any], python: Python) -> str:
 
 
 def install_command(environment: pathlib.Path, wanted: Mapping[str, Any], requirements: pathlib.Path) -> list[str]:
-    """Return the command line of pip; hashes in the requirements switch its verification on by themselves."""
+    """Return the command line of pip; pip verifies hashes if the requirements have them."""
     pip = [str(environment / "bin" / "python"), "-m", "pip"]
     command = [*pip, "install", "--disable-pip-version-check", "--no-input", "--no-compile"]
     if wanted.get("wheels"):
@@ -94,12 +94,12 @@ def ensure(
     variables: Mapping[str, str],
     run: pathlib.Path,
 ) -> pathlib.Path:
-    """Return a complete environment; it is built if there is none, and its use is noted.
+    """Return a complete environment; build it if necessary, and record its use.
 
-    :param directory: where environments stand
-    :param log: where the words of venv and pip go
-    :param run: where it is kept for the other tasks of a run that the build failed
-    :raises BuildError: it cannot be built
+    :param directory: the directory of all environments
+    :param log: the file for the output of venv and pip
+    :param run: the directory of the run, which keeps a build failure for the run's other tasks
+    :raises BuildError: the environment cannot be built
     """
     link = directory / key(wanted, python)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ def ensure(
 
 
 def note_use(environment: pathlib.Path) -> None:
-    """Keep an environment from being removed as unused."""
+    """Record that an environment is in use, so that it is not removed."""
     with contextlib.suppress(OSError):
         os.utime(environment / "used")
 
@@ -132,7 +132,7 @@ def _build(
     wheel = bundled_pip.find(python.path)
     if wheel is None:
         raise BuildError(f"{python.path} has no pip for virtual environments.{_advice(python)}")
-    # Scripts in a virtual environment name its path, so it is built where it stays.
+    # Scripts in a virtual environment contain its path, so it is built in its final place.
     target = link.with_name(f"{link.name}.build-{os.urandom(4).hex()}")
     try:
         _run([python.path, "-m", "venv", "--without-pip", str(target)], log, variables, _advice(python))
@@ -153,7 +153,7 @@ def _build(
 
 
 def _advice(python: Python) -> str:
-    return f" On Debian the node needs the package python{python.version}-venv (python3-venv)."
+    return f" On Debian, install python{python.version}-venv (python3-venv) on the node."
 
 
 def _run(command: list[str], log: pathlib.Path, variables: Mapping[str, str], advice: str) -> None:
@@ -164,8 +164,8 @@ def _run(command: list[str], log: pathlib.Path, variables: Mapping[str, str], ad
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=dict(variables), check=False
         )
     if done.returncode < 0:
-        raise BuildKilledError(f"`{' '.join(command[1:5])} …` was ended by signal {-done.returncode}")
+        raise BuildKilledError(f"`{' '.join(command[1:5])} …` was killed by signal {-done.returncode}")
     if done.returncode:
         lines = log.read_text(errors="replace").strip().splitlines()
-        first = f"`{' '.join(command[1:5])} …` ended with {done.returncode}.{advice}"
+        first = f"`{' '.join(command[1:5])} …` exited with {done.returncode}.{advice}"
         raise BuildError("\n".join([first, *lines[-15:]]))

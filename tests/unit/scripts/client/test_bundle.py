@@ -63,8 +63,8 @@ def test_a_head_node_without_room_for_temporary_files_answers(store: Store) -> N
 def test_a_refusal_is_an_answer(store: Store) -> None:
     error = ask(store, "tail", job="nothing")["error"]
 
-    assert (error["kind"], error["hint"]) == ("usage", "`stead jobs` shows them.")
-    assert error["text"] == f"nothing is no run of yours below {store.root}"
+    assert (error["kind"], error["hint"]) == ("usage", "`stead jobs` lists your runs.")
+    assert error["text"] == f"there is no run nothing in {store.root}"
 
 
 @pytest.mark.parametrize(("magic", "used"), [(MAGIC_NUMBER, "pyc"), (b"\0\0\r\n", "py")], ids=["own", "another"])

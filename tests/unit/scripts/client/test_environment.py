@@ -232,7 +232,7 @@ def test_a_build_that_failed_is_tried_again_by_the_next_run_only(
     build = FakeBuild(0, 1)
     monkeypatch.setattr(subprocess, "run", build)
     for _ in range(2):
-        with pytest.raises(venv.BuildError, match="ended with 1"):
+        with pytest.raises(venv.BuildError, match="exited with 1"):
             ensure(tmp_path)
 
     assert len(build.commands) == 2

@@ -90,8 +90,8 @@ def test_a_job_works_in_its_own_copy_and_leaves_a_result(store: Store, start: St
     ("program", "state", "code", "reason"),
     [
         ("raise SystemExit(3)", "failed", 3, None),
-        ("import os; os.kill(os.getpid(), 11)", "failed", 139, "ended by SIGSEGV"),
-        ("import os; os.kill(os.getpid(), 40)", "failed", 168, "ended by signal 40"),
+        ("import os; os.kill(os.getpid(), 11)", "failed", 139, "killed by SIGSEGV"),
+        ("import os; os.kill(os.getpid(), 40)", "failed", 168, "killed by signal 40"),
     ],
 )
 def test_the_end_of_a_program_is_that_of_its_job(
@@ -128,11 +128,11 @@ def test_a_second_job_of_the_same_run_does_nothing(store: Store, start: Start) -
     start({"main.py": count}, job="7")
     again = start({"main.py": count}, job="8")
 
-    assert "is already job 7; job 8 does nothing" in again.stdout
+    assert "job 7 already runs r1; job 8 exits" in again.stdout
     assert (store.run("r1") / "count").read_text() == "x"
 
 
-def test_a_job_that_slurm_starts_again_begins_anew(store: Store, start: Start) -> None:
+def test_a_job_that_slurm_restarts_begins_from_nothing(store: Store, start: Start) -> None:
     main = "import os; assert not os.path.exists('made'); open('made', 'w'); print(os.listdir('../done'))"
     done = [start({"main.py": main}), start({"main.py": main})]
 
@@ -202,7 +202,7 @@ def test_what_a_program_closed_to_itself_is_among_its_results_and_no_obstacle_to
 
     assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
     assert "work/closed/in/file" in [entry["path"] for entry in json.loads((place / "manifest.json").read_text())]
-    assert modes == [0o700, 0o400], "whoever is not root can read them"
+    assert modes == [0o700, 0o400], "other users can read them"
 
 
 def test_what_goes_while_it_is_listed_is_no_result(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

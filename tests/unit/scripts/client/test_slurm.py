@@ -120,7 +120,7 @@ def test_a_refusal_is_told_from_a_silence(said: str, silent: bool) -> None:
 @pytest.mark.parametrize(
     ("words", "said", "hint"),
     [
-        ("", "within 2 s$", "Is slurmctld running"),
+        ("", "within 2 s$", "Check that slurmctld runs"),
         (
             "sbatch: error: Slurm temporarily unable to accept job",
             "within 2 s: Slurm temporarily unable to accept job",
@@ -128,7 +128,7 @@ def test_a_refusal_is_told_from_a_silence(said: str, silent: bool) -> None:
         ),
     ],
 )
-def test_what_a_command_that_tries_for_ever_complains_of_is_said(words: str, said: str, hint: str) -> None:
+def test_a_timeout_reports_the_error_output_of_the_command(words: str, said: str, hint: str) -> None:
     with pytest.raises(NoAnswer, match=said) as caught:
         commands.run(["sh", "-c", f"echo '{words}' >&2; sleep 9"], seconds=2)
 

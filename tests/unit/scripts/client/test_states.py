@@ -1,4 +1,4 @@
-"""How runs stand: by their results first, by Slurm's word where there is none."""
+"""The states of runs: from their results first, and from Slurm for tasks without a result."""
 
 import errno
 import io
@@ -135,7 +135,7 @@ def test_what_slurm_said_is_kept_after_it_forgot(store: Store, monkeypatch: pyte
     submit(store)
     told(store, monkeypatch, "2026-01-01T00:00:00|1|N/A|NODE_FAIL|None|n1|stead:r1:0")
 
-    assert told(store, monkeypatch, "")["reason"] == "Slurm says NODE_FAIL"
+    assert told(store, monkeypatch, "")["reason"] == "Slurm reports NODE_FAIL"
 
 
 @pytest.mark.usefixtures("fake_slurm")

@@ -204,7 +204,7 @@ def test_the_next_run_of_a_folder_is_compared_with_the_latest(store: Store, fake
 
 @pytest.mark.parametrize("name", ["", "..", "a/b", "-x", "a" * 81, "a b"])
 def test_no_run_leaves_the_directory(store: Store, name: str) -> None:
-    with pytest.raises(WrongRequest, match="cannot be a run"):
+    with pytest.raises(WrongRequest, match="is not a valid run ID"):
         store.run(name)
 
 
@@ -231,7 +231,7 @@ def test_nothing_follows_a_run_that_is_no_job_yet(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_before_slurm(store, fake_slurm, monkeypatch)
-    with pytest.raises(WrongRequest, match="r1 was not submitted as a whole"):
+    with pytest.raises(WrongRequest, match="r1 was only partly submitted"):
         submit(store, id="r2", after=["r1"])
 
     assert fake_slurm.jobs == []
@@ -241,7 +241,7 @@ def test_what_is_no_job_yet_cannot_be_cancelled(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_before_slurm(store, fake_slurm, monkeypatch)
-    with pytest.raises(WrongRequest, match="Slurm has no job of what is to end"):
+    with pytest.raises(WrongRequest, match="Slurm has no job for the part to cancel"):
         main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")
 
     assert fake_slurm.cancelled == []
@@ -274,7 +274,7 @@ def test_a_number_is_that_of_a_job_and_not_the_beginning_of_a_date(
 ) -> None:
     submit(store, id="20261121-110000-pi-1a2b3c")
 
-    with pytest.raises(WrongRequest, match=f"{name} is no run of yours"):
+    with pytest.raises(WrongRequest, match=f"there is no run {name}"):
         states.find(store, name)
     assert len(fake_slurm.jobs) == 1
 
@@ -283,6 +283,6 @@ def test_what_could_be_several_runs_is_none(store: Store, fake_slurm: FakeSlurm)
     submit(store, id="squares-1")
     submit(store, id="squares-2")
 
-    with pytest.raises(WrongRequest, match="squares can be squares-1, squares-2"):
+    with pytest.raises(WrongRequest, match="squares matches several runs: squares-1, squares-2"):
         states.find(store, "squares")
     assert len(fake_slurm.jobs) == 2
