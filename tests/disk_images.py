@@ -137,7 +137,7 @@ def lvm_header(text_offset: int = 0, text_size: int = 0) -> bytes:
 
 
 def lvm(size: int) -> Pieces:
-    """An LVM physical volume that somebody made and has not put to use."""
+    """An LVM physical volume that is not in a volume group yet."""
     return {SECTOR: lvm_label("0123456789abcdefghijklmnopqrstuv"), 4096: lvm_header()}
 
 

@@ -32,7 +32,7 @@ class Mistake:
     key: str = ""
     """A key of the whole cluster with another value, as in `SlurmdPort=6817`."""
     versions: tuple[str, ...] = ()
-    """Versions for which it is a mistake; all if there are none."""
+    """Versions in which it is a mistake; empty means all."""
     refused: bool = True
     """Whether nothing is published; else it is a warning."""
 
@@ -170,7 +170,7 @@ MISTAKES = [
         key="StateSaveLocation=/nonexistent/state",
     ),
     Mistake(
-        "state directory of somebody else",
+        "state directory of another program",
         "machine",
         "cannot write into /proc/1",
         key="StateSaveLocation=/proc/1",

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Hold a cluster for this run: somebody else's run ends here, and is told who was first."""
+"""Lock the cluster for this run; another run fails here and is told who holds the lock."""
 
 from __future__ import annotations
 

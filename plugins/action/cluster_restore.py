@@ -23,7 +23,7 @@ class ActionModule(ActionBase):
     """Reads an archive here and hands it to the control node."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what stands in the way, or what was done."""
+        """Return what prevents the restore, or what was done."""
         del tmp
         args = self._task.args
         path = pathlib.Path(args["archive"]).expanduser()

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Have a machine read the MUNGE credentials that others signed, as whoever logs in there.
+"""Decode on a machine the MUNGE credentials that others signed, as the user that logs in there.
 
 Its one argument is `credentials`, by the name of the machine that signed; `refused` in its result has what unmunge said
 of those that it refused.

@@ -1,16 +1,15 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Bring what this computer knows of a machine's ssh host key up to date; nobody logs in for it.
+"""Update this computer's knowledge of a machine's ssh host key, without logging in.
 
 Arguments:
 
-state         known: ssh believes the key that the machine presents
-              vouched: and the key is the one with the fingerprint, also where ssh believes another one
-              unknown: no key of it is remembered
-fingerprint   of the key that may be remembered (`SHA256:…`), which a person read on the machine's console
+state         known: ssh must trust the key that the machine presents
+              vouched: the key must have the given fingerprint, even if ssh trusts another one
+              unknown: forget the machine's keys
+fingerprint   of the key to trust (`SHA256:…`), read on the machine's console
 
-ssh itself says whether it believes a key, and where it looks for it (`ssh -G`), so that all its options count. Of a
-machine that presents none nothing is said here, unless somebody has to vouch for it: it cannot be reached, and the next
-task on it says so.
+ssh itself reports whether it trusts a key and where it looks for it (`ssh -G`), so all its options apply. A machine that
+presents no key is reported only if a fingerprint is needed; otherwise the next task reports that it is unreachable.
 """
 
 from __future__ import annotations

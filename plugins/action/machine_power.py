@@ -92,7 +92,7 @@ class ActionModule(ActionBase):
 
 
 def wait_until_on(name: str, machine: Machine, deadline: float) -> dict[str, Any]:
-    """Wait until somebody can log in to a machine; one where nobody can is not reached."""
+    """Wait until a machine accepts a login; fail as unreachable if it does not."""
     started, waited = time.monotonic(), False
     while True:
         code, said = machine.run("true")

@@ -52,6 +52,6 @@ class ActionModule(ActionBase):
         if record.has_shrunk(known, new):
             told["warnings"] = [
                 f"{name} has become smaller: {changes}. Its line in slurm.conf follows; if that is a fault of the "
-                "machine, mend it and run site.yml again."
+                "machine, fix it and run site.yml again."
             ]
         return told

@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: cluster_restore
 short_description: Put an archive of a cluster onto a control node
 description:
-  - Says what stands in the way of it, or puts slurmctld's state, the MUNGE key and the configuration of Slurm in
+  - Reports what prevents it, or puts slurmctld's state, the MUNGE key and the configuration of Slurm in
     place, and what was measured beside the inventory where nothing is known of a node. slurmctld is stopped and stays
     so; the next that starts it finds the state. What was there is kept beside it.
   - An archive that was put in place stays so. The same one a second time changes nothing, also where it is forced.
@@ -21,7 +21,7 @@ options:
   cluster: {type: str, required: true, description: Name of the cluster that the inventory describes.}
   users: {type: list, elements: dict, default: [], description: 'Users that are wanted, see M(local_accounts).'}
   hardware: {type: path, required: true, description: Directory with what was measured.}
-  look: {type: bool, default: false, description: Only say what stands in the way.}
+  look: {type: bool, default: false, description: Only report what prevents the restore.}
   force: {type: bool, default: false, description: Give up the jobs that the control node has.}
 author: [Slurmstead]
 """
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-problems: {description: What stands in the way, type: list, elements: str, returned: always}
+problems: {description: What prevents the restore, type: list, elements: str, returned: always}
 notes: {description: What the user should know, type: list, elements: str, returned: always}
 """
 

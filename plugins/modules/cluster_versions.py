@@ -26,7 +26,7 @@ RETURN = r"""
 controller: {description: Version of the slurmctld that runs., type: str, returned: always}
 nodes: {description: 'Versions of the workers when they last registered, by name.', type: dict, returned: always}
 paused: {description: Workers that an upgrade keeps from new jobs., type: list, elements: str, returned: always}
-problems: {description: What is to be mended first., type: list, elements: str, returned: always}
+problems: {description: Problems to fix first., type: list, elements: str, returned: always}
 """
 
 from ansible.module_utils.basic import AnsibleModule

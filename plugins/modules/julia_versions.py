@@ -123,7 +123,7 @@ class Installation:
             unpacked = stage / "julia"
             unpacked.mkdir(mode=0o755)
             command = ["tar", "--extract", "--gzip", "--file", str(packed), "--directory", str(unpacked)]
-            # Whoever packed it, it belongs to root here, and all can read it.
+            # Whatever its owner in the archive, here root owns it, and all users can read it.
             command += ["--strip-components=1", "--no-same-owner", "--no-same-permissions"]
             code, _, err = self.module.run_command(command)
             if code:

@@ -10,7 +10,7 @@ short_description: Run one virtual machine of the lab
 description:
   - Starts a QEMU machine from a built image and waits until it can be logged in to, or ends it and removes its files.
   - A machine that runs is left alone; one whose host crashed starts again from its own disks.
-  - Everything that belongs to a lab stands in one directory. Nothing listens beyond loopback.
+  - Everything that belongs to a lab is in one directory. Nothing listens beyond loopback.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}

@@ -9,8 +9,8 @@ module: local_accounts
 short_description: Make users and groups with the same numeric ids on every node
 description:
   - Makes groups, users and their authorized keys, and on the node that stores the homes also the homes.
-  - Keys stand in C(/etc/ssh/authorized_keys.d); sshd looks there by C(AuthorizedKeysFile), which the role C(os) sets.
-  - Refuses, before it changes anything, a name or number that somebody else has. Never renumbers and never removes.
+  - Keys are in C(/etc/ssh/authorized_keys.d), where the role C(os) makes sshd look (C(AuthorizedKeysFile)).
+  - Refuses, before it changes anything, a name or number of another account. Never renumbers and never removes.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}

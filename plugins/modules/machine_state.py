@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: machine_state
 short_description: Look at a machine before anything on it is changed
 description:
-  - Reads, and never writes. Says what on this machine stands in the way of a run, so that all machines can be heard
+  - Read-only. Reports what on this machine would stop a run, so that all machines can be checked
     before the first of them is changed.
 attributes:
   check_mode: {support: full}
@@ -41,7 +41,7 @@ ansible_facts:
     packages: {description: Names of the installed packages., type: list}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 problems:
-  description: What stands in the way, a line each; empty on a good machine.
+  description: Problems, a line each; empty on a good machine.
   type: list
   elements: str
   returned: always

@@ -10,7 +10,7 @@ short_description: Sign a MUNGE credential and read those of others
 description:
   - Reads the credentials that other nodes signed, and fails with the reason if one of them cannot be read.
   - After such a failure, RV(refused) has all that were not.
-  - Signs a credential as the user C(nobody), so that it is worth nothing to whoever sees it.
+  - Signs a credential as the user C(nobody), so it is worthless to anyone who sees it.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}

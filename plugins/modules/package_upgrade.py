@@ -9,7 +9,7 @@ module: package_upgrade
 short_description: Upgrade the packages of a machine of the cluster
 description:
   - What C(apt-get --with-new-pkgs upgrade) does. No package is removed, no question asked, and a file in /etc that
-    somebody changed is kept.
+    an administrator changed is kept.
   - Packages are installed by a unit of systemd, which a lost connection does not end; the next call waits for it.
   - slurmctld does not run while packages of Slurm or MUNGE are replaced. Nothing is launched meanwhile, and its own
     package cannot cancel the jobs (its prerm does, where a package is taken out of the way).
@@ -96,7 +96,7 @@ def predicted(known: dict[str, Package], wanted: Plan) -> Changes:
 
 
 def plan(node: str, lock_timeout: int) -> dict[str, Any]:
-    """Return what would change and what stands in the way. Raises AptError."""
+    """Return what would change and what prevents it. Raises AptError."""
     apt.wait_for_lock(lock_timeout)
     apt.update(lock_timeout)
     known, wanted = apt.packages(), apt.plan()
@@ -143,7 +143,7 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     words = [f"{node}: {counted(packages)} upgraded in {time.monotonic() - started:.0f} s"]
     if restarted:
         words.append(f"restarted: {', '.join(restarted)}")
-    kept = [f"{node}: somebody changed {path}, so it was kept" for path in apt_plan.conffiles(said)]
+    kept = [f"{node}: {path} was changed by hand, so it was kept" for path in apt_plan.conffiles(said)]
     return {
         "changed": bool(packages or restarted),
         "packages": packages,

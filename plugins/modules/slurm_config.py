@@ -10,7 +10,7 @@ short_description: Bring a configuration to a Slurm cluster, or leave everything
 description:
   - Runs on the control node. Checks the files, has the installed slurmctld load them in namespaces of its own on a copy
     of the live state, and compares them with what the daemons have.
-  - Then publishes them all at once, restarts slurmctld or has it read them anew, whichever the changes need, and proves
+  - Then publishes them all at once, restarts slurmctld or makes it reread them, as the changes require, and proves
     that it answers with all nodes and jobs. Otherwise the last good set is back within 30 seconds, or, where the gate
     was slow, in ten times as long as that took.
   - A change that would hurt jobs is refused with their numbers.
@@ -28,7 +28,7 @@ options:
   files:
     description: >-
       Text by name of each file in O(directory); C(slurm.conf) must be one. A file without text is not to be there,
-      unless it is somebody else's.
+      unless an administrator closed it.
     type: dict
     required: true
   directory: {type: path, default: /etc/slurm, description: Where Slurm looks for its files.}

@@ -9,7 +9,7 @@ module: slurm_controller
 short_description: Stop slurmctld for a moment in which no job may start, and start it again
 description:
   - Jobs that run go on without slurmctld, and report their end when it is back. Nothing starts meanwhile.
-  - Workers in I(drain) take no new jobs until their health check finds nothing wrong; whom somebody else has drained
+  - Workers in I(drain) take no new jobs until their health check finds nothing wrong; nodes drained by an administrator
     stays as he is.
   - Started means that it answers. One that systemd is about to start, as while the machine boots, is waited for.
 attributes:

@@ -12,7 +12,7 @@ description:
     leaves it drained. After it was killed, slurmctld gives numbers of jobs again, and drains a node that still has a
     job of the same number (C(Duplicate jobid)).
   - Resumes the node if slurmd was started since, and no job is found on it that slurmctld does not have there. What is
-    still wrong Slurm finds again, and drains the node anew.
+    still wrong, Slurm finds it again and drains the node again.
   - Drains of people and of health checks stay.
 attributes:
   check_mode: {support: full}

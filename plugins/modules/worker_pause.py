@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: worker_pause
 short_description: Keep new jobs from a worker for a while
 description:
-  - Runs on the control node. Jobs that the worker has go on. Whom somebody drained stays drained, for the same reason.
+  - Runs on the control node. Running jobs go on. A worker that an administrator drained stays drained, with its reason.
   - C(ended) waits until slurmctld answers and the worker has registered, and fails if a job was lost meanwhile.
   - For a machine that is no worker, only slurmctld and all of its jobs are looked at.
 attributes:

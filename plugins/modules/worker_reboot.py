@@ -9,7 +9,7 @@ module: worker_reboot
 short_description: Reboot a worker through Slurm
 description:
   - Runs on the control node. The worker takes no new jobs, reboots when those that it has have ended, and is resumed.
-  - A worker that somebody drained reboots as well, and is drained with the same reason afterwards.
+  - A worker that an administrator drained also reboots, and is drained with the same reason afterwards.
   - In two steps, so that a person reads what is waited for. Both can be repeated, and the first asks Slurm once only.
 attributes:
   check_mode: {support: full}

@@ -10,7 +10,7 @@ short_description: Take workers out of Slurm's service, or bring them back into 
 description:
   - Runs on the control node. A worker that is taken out is drained, and its jobs end. One that is
     brought back is resumed if it was drained for the same O(operation), and answers slurmctld.
-  - What somebody else drained is neither touched nor resumed.
+  - A node that an administrator drained is neither changed nor resumed.
   - To resume them first and wait in a second step lets a person read what is waited for.
 attributes:
   check_mode: {support: full}

@@ -1,4 +1,4 @@
-"""What every template makes is the text that stands in golden/.
+"""Every template renders the text in golden/.
 
 After a change that is meant: `UPDATE_GOLDEN=1 pytest tests/unit/test_golden.py`, then read `git diff`.
 """
@@ -33,7 +33,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     """The text that each template makes on each host, by label, then by host."""
     directory = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
-        # Once for all the processes of pytest-xdist, whose directories stand in one.
+        # Once for all processes of pytest-xdist, which share a parent directory.
         directory = directory.parent
     result = directory / "golden.json"
     with (directory / "golden.lock").open("w") as lock:

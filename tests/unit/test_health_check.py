@@ -79,7 +79,7 @@ OWN_VERDICT = "Low RealMemory (reported:1388 < 100.00% of configured:1900)"
         ("IDLE+DRAIN+NOT_RESPONDING", OURS, None, None),
         ("UNKNOWN+DRAIN", OURS, None, None),
         ("DOWN", OURS, DRAIN, None),
-        # somebody has something under way
+        # an operation is in progress
         ("IDLE+DRAIN+REBOOT_REQUESTED", f"{OURS} : Reboot ASAP", None, None),
         ("DOWN+REBOOT_ISSUED", "", None, None),
         ("IDLE+POWERED_DOWN", "", None, None),

@@ -1,4 +1,4 @@
-"""A host key is forgotten, and another one is believed only if somebody vouches for it, with the real ssh-keygen."""
+"""A host key is forgotten, and another one is trusted only with a given fingerprint; with the real ssh-keygen."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ if answer != "{login}":
     sys.exit(255)
 """
 
-LOGIN = "somebody can log in"
+LOGIN = "the machine accepts logins"
 SILENCE = "ssh: connect to host 192.0.2.4 port 22: No route to host"
 REFUSED = "ssh: connect to host 192.0.2.4 port 22: Connection refused"
 CLOSED = "Connection to 192.0.2.4 closed by remote host."

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Its Python ends at once, so that whoever has a task fails, and nothing is touched.
+# Its Python ends at once, so that any host with a task fails, and nothing is touched.
 INVENTORY = """
 all:
   hosts: {node1: {os_address: 192.0.2.1}, node2: {os_address: 192.0.2.2}}

@@ -28,7 +28,7 @@ workers: {{hosts: {{node1: , node2: }}}}
 
 
 class Refuse(socketserver.BaseRequestHandler):
-    """Somebody who is there, and says nothing to ssh."""
+    """A listener that says nothing to ssh."""
 
     def handle(self) -> None:
         self.request.recv(64)
@@ -36,7 +36,7 @@ class Refuse(socketserver.BaseRequestHandler):
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A port with somebody behind it."""
+    """A port on which a process listens."""
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuse) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]

@@ -145,7 +145,7 @@ def test_a_roles_internals_begin_with_two_underscores(role: str) -> None:
     for path in matching(f"roles/{role}/vars/*.yml"):
         strangers = [name for name in load(path) or {} if not name.startswith(f"__{role}_")]
 
-        assert not strangers, f"Begin each with __{role}_ in {path}: what users set belongs into defaults and spec"
+        assert not strangers, f"Begin each with __{role}_ in {path}: what users set belongs in defaults and spec"
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -186,7 +186,7 @@ def test_a_template_says_who_manages_its_file(path: pathlib.Path) -> None:
 FORBIDDEN = {
     "set_fact": "compute it in Python, or in a variable of the play or role",
     "shell": "use command, or a module of plugins/modules",
-    "ignore_errors": "say with failed_when which failure is none",
+    "ignore_errors": "say with failed_when which failure is acceptable",
     "local_action": "use delegate_to: localhost, or an action plugin",
     "warn": "remove it: Ansible knows no such option any more",
 }
@@ -347,7 +347,7 @@ def test_what_is_public_has_a_docstring() -> None:
 
 
 def _is_plugin(path: str) -> bool:
-    """Whether Ansible's DOCUMENTATION stands in the place of a docstring, or the plugin of that name has it."""
+    """Whether Ansible's DOCUMENTATION replaces the docstring, or the plugin of that name has it."""
     return path.startswith(("plugins/modules/", "plugins/action/"))
 
 

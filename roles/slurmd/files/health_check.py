@@ -268,7 +268,7 @@ def cgroup_causes() -> list[str]:
 
 
 def is_mounted(path: str) -> bool:
-    """Whether a file system is mounted there; an automount alone is none."""
+    """Whether a file system is mounted there; an automount alone does not count."""
     entries = [line.split() for line in read(MOUNTS).splitlines()]
     return any(where == path and type_ != "autofs" for _, where, type_, *_ in entries)
 
@@ -384,7 +384,7 @@ def start(name: str, look: Callable[[], str]) -> Look | None:
 
 
 def finish(look: Look | None) -> str | None:
-    """Return the answer of a look; None when there is none in time."""
+    """Return the answer of a look; None if it does not come in time."""
     if look is None:
         return None
     ready, _, _ = select.select([look.answer], [], [], max(0.0, look.until - time.monotonic()))
@@ -506,7 +506,7 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 def show(node: str) -> Node | str:
     """Return what slurmctld says of a node, or why that is not known."""
     ok, said = scontrol("--oneliner", "show", "node", node)
-    # What a library warns of stands in lines of its own.
+    # Warnings of a library are in separate lines.
     lines = [line for line in said.splitlines() if line.startswith("NodeName=")]
     return parse(lines[0]) if ok and lines else said or "no answer"
 

@@ -34,7 +34,7 @@ FAULTS = (
     "munged without its socket",
     "clock of a worker off by 10 minutes",
     "duplicate host name",
-    "worker drained by somebody",
+    "worker drained by an administrator",
 )
 """All lines of the table, in its order."""
 

@@ -159,7 +159,7 @@ print(json.dumps(sorted(file for file in files if file.startswith("/var/log/slur
 
 
 def test_a_daemon_writes_to_the_new_log_after_rotation(lab: Any, node: str) -> None:
-    """Some packages' rules leave the daemon with the rotated file, others make it read its configuration anew."""
+    """Some packages' rules leave the daemon with the rotated file, others make it reread its configuration."""
     daemon = "slurmctld" if node == lab.control else "slurmd"
     pid, log = lab.pids()[node][daemon], f"/var/log/slurm/{daemon}.log"
 

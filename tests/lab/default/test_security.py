@@ -44,7 +44,7 @@ def new_files(since: float) -> Iterator[tuple[pathlib.Path, bytes]]:
     """What this computer has written in Ansible's directory and among temporary files, on the file system of each."""
     for top in {pathlib.Path.home() / ".ansible", pathlib.Path(tempfile.gettempdir())}:
         for directory, below, names in os.walk(top, onerror=None):
-            # A /proc that somebody has mounted there has files that never end.
+            # A /proc mounted there has endless files.
             below[:] = [name for name in below if not os.path.ismount(os.path.join(directory, name))]
             for path in (pathlib.Path(directory, name) for name in names):
                 try:
@@ -52,7 +52,7 @@ def new_files(since: float) -> Iterator[tuple[pathlib.Path, bytes]]:
                     if not path.is_file() or status.st_mtime < since or status.st_size > LARGEST:
                         continue
                     content = path.read_bytes()
-                except OSError:  # somebody has removed it meanwhile
+                except OSError:  # it was removed meanwhile
                     continue
                 yield path, content
 

@@ -88,7 +88,7 @@ unit=/etc/systemd/system/mnt-trial.mount
 umount --all-targets "$1"
 swapoff "$1"
 for array in /sys/block/md*/md/array_state; do [ ! -e $array ] || echo clear > $array; done
-for group in trial somebody; do [ ! -e /dev/$group ] || vgchange --activate n $group; done
+for group in trial stranger; do [ ! -e /dev/$group ] || vgchange --activate n $group; done
 rm -rf /mnt/trial
 if [ -e $unit ]; then
     rm -rf $unit ${unit%/*}/local-fs.target.wants/mnt-trial.mount ${unit%/*}/dev-trial-trial.device.d
@@ -270,14 +270,14 @@ def test_active_swap_is_refused(spare: int) -> None:
 
 
 def test_a_disk_of_another_volume_group_is_refused(spare: int) -> None:
-    guest("vgcreate", "somebody", SPARE)
-    guest("lvcreate", "--extents", "100%FREE", "--name", "data", "somebody")
+    guest("vgcreate", "stranger", SPARE)
+    guest("lvcreate", "--extents", "100%FREE", "--name", "data", "stranger")
     (problem,) = local_volume(SPARE)["problems"]
-    assert "it belongs to the volume group somebody" in problem
-    assert "held by somebody-data" in problem
+    assert "it belongs to the volume group stranger" in problem
+    assert "held by stranger-data" in problem
 
 
-def test_a_volume_group_of_somebody_else_is_refused(spare: int) -> None:
+def test_a_volume_group_of_stranger_else_is_refused(spare: int) -> None:
     guest("vgcreate", "trial", SPARE)
     (problem,) = local_volume(SPARE)["problems"]
     assert "or one that Slurmstead made (tag slurmstead), found one without that tag" in problem

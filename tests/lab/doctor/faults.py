@@ -15,7 +15,7 @@ KEY = "/etc/munge/munge.key"
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """Shell commands that break something on a machine and mend it, and the finding: what it is about, and its text."""
+    """Shell commands that break something on a machine and fix it, and the finding: what it is about, and its text."""
 
     machine: str
     inject: str
@@ -233,7 +233,7 @@ SILENCE = [
         "it cannot be checked",
     ),
 ]
-"""Faults after which somebody does not answer at all."""
+"""Faults after which a machine or daemon does not answer at all."""
 
 CONSEQUENCES = {
     # The health check may come while its fault is there.

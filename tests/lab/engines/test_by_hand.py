@@ -23,7 +23,7 @@ with allocation.cluster() as client:
         time.sleep(1)
     print("sum", sum(client.gather(numbers)))
 """
-"""Says how many workers Dask has, until somebody makes the file `enough`."""
+"""Prints the number of Dask workers until the file `enough` exists."""
 
 
 def test_a_rank_of_mpi_that_fails_ends_the_others_and_the_job(cluster: Any, example: Any) -> None:

@@ -1,4 +1,4 @@
-"""The role julia with archives made for it: a script stands in for Julia's own program."""
+"""The role julia with archives made for it: a script replaces Julia's own program."""
 
 from __future__ import annotations
 

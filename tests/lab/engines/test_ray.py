@@ -44,7 +44,7 @@ def tunnel(lab: Any, place: str) -> Iterator[str]:
 
 
 def asked(place: str, token: str) -> tuple[int, str]:
-    """Return the status and the text with which the dashboard says what nodes it has, once somebody listens there."""
+    """Return the status and the text of the dashboard's list of nodes, once it listens."""
     wanted = urllib.request.Request(f"http://{place}/nodes?view=summary", headers={"Authorization": f"Bearer {token}"})
     deadline = time.monotonic() + 60
     while True:

@@ -21,7 +21,7 @@ def states(lab: Any) -> dict[str, str]:
 
 
 def wait_until_usable(lab: Any, seconds: float = 240, drained: Iterable[str] = ()) -> None:
-    """Wait until all workers can be given jobs, except those that somebody drained."""
+    """Wait until all workers can be given jobs, except those that an administrator drained."""
     until = time.monotonic() + seconds
     out = set(drained)
 
@@ -37,7 +37,7 @@ def wait_until_usable(lab: Any, seconds: float = 240, drained: Iterable[str] = (
 
 
 def reasons(lab: Any) -> str:
-    """Return what sinfo tells somebody who asks why nodes take no jobs: their names and why, a line each."""
+    """Return sinfo's reasons why nodes get no jobs: a line for each, with its name."""
     return str(lab.root(lab.control, "sinfo -R --noheader --format='%N %E'"))
 
 

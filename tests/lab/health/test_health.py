@@ -27,7 +27,7 @@ FAKE = "/var/tmp/slurmstead-health"
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """Shell commands that break something and mend it, and what is said of it."""
+    """Shell commands that break something and fix it, and what is reported."""
 
     inject: str
     remove: str

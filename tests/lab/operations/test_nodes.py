@@ -74,7 +74,7 @@ def test_a_node_leaves_and_comes_back_and_no_other_worker_is_touched(
     job = submit(lab.workers[0], 1200)
     others = Others(lab, chosen)
     key = fingerprint(lab, chosen)
-    lab.root(chosen, "install -D --mode=0400 /dev/null /etc/slurmstead/celery/somebody.json")
+    lab.root(chosen, "install -D --mode=0400 /dev/null /etc/slurmstead/celery/ann.json")
 
     done = stead("remove-node", chosen)
 

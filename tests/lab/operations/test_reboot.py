@@ -1,4 +1,4 @@
-"""`stead reboot`: workers reboot one after the other, jobs end first, and a drain of somebody outlives it."""
+"""`stead reboot`: workers reboot one after the other, jobs end first, and an administrator's drain outlives it."""
 
 from __future__ import annotations
 

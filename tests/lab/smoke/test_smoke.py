@@ -33,7 +33,7 @@ DEADLINE = 120
 """Seconds for one smoke test on emulated CPUs."""
 
 SETTLE = 180
-"""Seconds after which a repaired cluster is idle again. Slurm asks a silent node anew about once a minute."""
+"""Seconds after which a repaired cluster is idle again. Slurm asks an unresponsive node again about once a minute."""
 
 STATE = """
 hostname

@@ -13,6 +13,6 @@ from tests import client
 
 @pytest.fixture
 def cluster(lab: Any, tmp_path: Path) -> Iterator[client.Cluster]:
-    """The lab's cluster; runs of a test stand in a directory of their own."""
+    """The lab's cluster; each test has its own directory for runs."""
     with client.connected(lab, tmp_path) as found:
         yield found

@@ -72,7 +72,7 @@ def test_a_build_that_is_cancelled_leaves_nothing_and_is_made_again(cluster: Any
     below = f"{cluster.variables['STEAD_DIRECTORY']}/environments"
     until = f"until [ $(ls {below} | grep --count build-) -gt {begun} ]; do sleep 0.1; done"
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        # A build takes seconds, so whoever cancels it waits for it on the head node.
+        # A build takes seconds, so the cancelling call waits for it on the head node.
         ended = pool.submit(cluster.user, f"{until}; ls {below}; scancel --user=$USER")
         run = cluster.run_of(cluster.stead("submit", folder))
         seen = set(ended.result().split())

@@ -111,7 +111,7 @@ class Cluster:
         return "Match" if self.memory == published(self) else f"Different Ours=0x1 Slurmctld={len(self.memory):#x}"
 
     def reconfigure(self) -> str:
-        """Read anew."""
+        """Reread."""
         self.done.append("reconfigure")
         self._read()
         return "" if self.up else "Zero Bytes were transmitted or received"

@@ -17,7 +17,7 @@ NEW = {"slurm.conf": "new", "cgroup.conf": "new", "gres.conf": "new"}
 
 @pytest.fixture
 def store(tmp_path: pathlib.Path) -> Store:
-    """A directory with somebody else's file."""
+    """A directory with a foreign file."""
     (tmp_path / "plugstack.conf").write_text("own")
     return Store(tmp_path)
 

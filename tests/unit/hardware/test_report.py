@@ -66,7 +66,7 @@ def notes(
         (
             PC,
             {"known": {"cpus": 16, "memory": 15900}},
-            ["!cpus 16 -> 12 since site.yml measured it: run it again, or mend the machine"],
+            ["!cpus 16 -> 12 since site.yml measured it: run it again, or fix the machine"],
         ),
         (PC, {"cpus": None}, ["!neither its CPUs nor its memory could be read"]),
         (

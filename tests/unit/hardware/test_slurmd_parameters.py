@@ -72,7 +72,7 @@ def test_the_warning_names_the_nodes_and_what_to_do(cluster: Cluster) -> None:
 
     assert slurmd_parameters(nodes, nodes)[1] == [
         "node0: task/affinity would bind jobs to wrong CPUs, because packages differ in size; "
-        "SlurmdParameters=numa_node_as_socket would mend it, but change the sockets of node1. "
+        "SlurmdParameters=numa_node_as_socket would fix it, but change the sockets of node1. "
         "Set TaskPlugin: task/cgroup in slurm_config, or SlurmdParameters if you know better."
     ]
 

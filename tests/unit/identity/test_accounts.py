@@ -1,4 +1,4 @@
-"""Accounts: what is declared, and the names and numbers that somebody else already has."""
+"""Accounts: what is declared, and names and numbers that other accounts already have."""
 
 from __future__ import annotations
 

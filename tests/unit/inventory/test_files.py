@@ -1,4 +1,4 @@
-"""What stands in an inventory's files: names of variable files, and keys that are there twice."""
+"""Mistakes in an inventory's files: names of variable files, and duplicate keys."""
 
 from __future__ import annotations
 

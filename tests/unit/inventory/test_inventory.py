@@ -162,7 +162,7 @@ def test_a_drop_in_that_can_be_run_is_good(said: Said, name: str) -> None:
 VARIABLE_CASES = {
     "a slip after the prefix": (
         {"slurmd_optoins": "-v"},
-        "slurmd_optoins (node1): is no variable of the role slurmd. Did you mean slurmd_options?",
+        "slurmd_optoins (node1): is not a variable of the role slurmd. Did you mean slurmd_options?",
     ),
     "a slip in the prefix": (
         {"acounts_users": []},
@@ -174,7 +174,7 @@ VARIABLE_CASES = {
     ),
     "a made-up variable": (
         {"munge_xyz": 1},
-        "munge_xyz (node1): is no variable of the role munge. The variables of munge are in roles/munge/README.md.",
+        "munge_xyz (node1): is not a variable of the role munge. The variables of munge are in roles/munge/README.md.",
     ),
     "an internal variable": (
         {"__slurm_config_defaults": {}},
@@ -196,7 +196,7 @@ VARIABLE_CASES = {
         {"slurm_cluster_name": ["home"]},
         'slurm_cluster_name (node1): is ["home"], which is a list. Write a string.',
     ),
-    "a number that is none": (
+    "an invalid number": (
         {"packages_lock_timeout": "ten minutes"},
         'packages_lock_timeout (node1): is "ten minutes". Write a whole number.',
     ),
@@ -204,7 +204,7 @@ VARIABLE_CASES = {
         {"scratch_disks": None},
         "scratch_disks (node1): is empty. Write a list, or remove it.",
     ),
-    "a choice that is none": (
+    "an unknown choice": (
         {"nfs_server_filesystem": "btrfs"},
         'nfs_server_filesystem (node1): is "btrfs". Write one of: ext4, xfs.',
     ),
@@ -256,7 +256,7 @@ def test_a_problem_of_many_hosts_is_one_line_with_its_places(said: Said) -> None
     value = Variable("-v", origin="inventory/group_vars/all.yml:3")
 
     assert said(everywhere={"slurmd_optoins": value}) == [
-        "slurmd_optoins (node[1-4]; inventory/group_vars/all.yml:3): is no variable of the role slurmd. "
+        "slurmd_optoins (node[1-4]; inventory/group_vars/all.yml:3): is not a variable of the role slurmd. "
         "Did you mean slurmd_options?"
     ]
 

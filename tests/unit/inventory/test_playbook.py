@@ -89,7 +89,7 @@ def test_all_problems_of_all_hosts_are_listed_under_limit(validate: Validate) ->
     assert "The inventory has 6 problems. No machine was touched." in process.stdout
     assert "group_vars/worker.yml: there is no group worker" in found
     assert "os_address (node[2-3]; " in found
-    assert "group_vars/workers.yml:1): is no variable of the role slurmd. Did you mean slurmd_options?" in found
+    assert "group_vars/workers.yml:1): is not a variable of the role slurmd. Did you mean slurmd_options?" in found
     assert "group_vars/workers.yml:2): cannot be computed: 'partitoins' is undefined." in found
     assert 'vars.yml:1): is ["SlurmdTimeout"], which is a list. Write a mapping.' in found
     assert 'vars.yml:2): has "/dev/sda", which can name a different disk after a reboot.' in found
@@ -115,7 +115,7 @@ def test_a_variable_of_the_command_line_is_checked_too(validate: Validate) -> No
     process = validate({"hosts.yml": HOSTS + GROUPS}, "--extra-vars", '{"slurm_partitoins": {}}')
 
     assert problems(process) == [
-        "slurm_partitoins (node[1-3]): is no variable of the role slurm. Did you mean slurm_partitions?"
+        "slurm_partitoins (node[1-3]): is not a variable of the role slurm. Did you mean slurm_partitions?"
     ]
 
 

@@ -362,15 +362,15 @@ SLURM_CASES = {
         "slurm_cgroup_config", {"MaxRAMPercent": "all"}, 'MaxRAMPercent is "all". Write a number.'
     ),
     "an unknown node": case(
-        "slurm_nodes", {"noed1": {"Weight": 1}}, "noed1 is no worker of the inventory. Did you mean node1?"
+        "slurm_nodes", {"noed1": {"Weight": 1}}, "noed1 is not a worker in the inventory. Did you mean node1?"
     ),
     "the controller as a node": case(
-        "slurm_nodes", {"node3": {"Weight": 1}}, "node3 is no worker of the inventory. Did you mean node4?"
+        "slurm_nodes", {"node3": {"Weight": 1}}, "node3 is not a worker in the inventory. Did you mean node4?"
     ),
     "nothing like a node": case(
         "slurm_nodes",
         {"gpu": {"Weight": 1}},
-        "gpu is no worker of the inventory. Name a worker of the inventory, or add this one to it.",
+        "gpu is not a worker in the inventory. Name a worker of the inventory, or add this one to it.",
     ),
     "an unknown key of a node": case(
         "slurm_nodes", {"node1": {"RealMem": 1}}, "node1: RealMem is no key that Slurm knows. Did you mean RealMemory?"
@@ -391,7 +391,7 @@ SLURM_CASES = {
     "an unknown node in a partition": case(
         "slurm_partitions",
         {"main": {"Nodes": "node[1-3]"}},
-        "main: Nodes: node3 is no worker of the inventory. Did you mean node4?",
+        "main: Nodes: node3 is not a worker in the inventory. Did you mean node4?",
     ),
     "a broken range in a partition": case(
         "slurm_partitions",

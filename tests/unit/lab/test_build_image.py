@@ -101,7 +101,7 @@ def test_an_image_is_readable_and_only_its_owner_writes_to_it(builder: Builder) 
 
 
 def test_the_hooks_are_handed_over_as_text(builder: Builder) -> None:
-    """An ordinary user's mmdebstrap runs them as somebody who may not enter that user's home."""
+    """An ordinary user's mmdebstrap runs them as an account that may not enter that user's home."""
     builder.run()
 
     assert str(BUILD.parent) not in builder.calls.read_text()

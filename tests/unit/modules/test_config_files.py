@@ -336,7 +336,7 @@ def test_a_link_in_the_place_of_a_file_is_replaced_and_its_target_left(put: RunM
 
 
 def test_a_directory_may_stand_elsewhere_behind_a_link(put: RunModule, tmp_path: pathlib.Path) -> None:
-    """As where somebody moved /var/log to a bigger disk."""
+    """As if an administrator had moved /var/log to a bigger disk."""
     (tmp_path / "disk").mkdir(mode=0o755)
     path = tmp_path / "log"
     path.symlink_to(tmp_path / "disk")

@@ -23,7 +23,7 @@ def packed(path: pathlib.Path, program: str = "bin/julia", code: bytes = SCRIPT)
     with tarfile.open(path, "w:gz") as archive:
         for name, content in {program: code, "share/doc.txt": b"doc"}.items():
             member = tarfile.TarInfo(f"julia-1.10.5/{name}")
-            # As packed by somebody with another umask.
+            # As packed under another umask.
             member.size, member.mode = len(content), 0o777 if name == program else 0o666
             archive.addfile(member, io.BytesIO(content))
     checksum = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -95,7 +95,7 @@ def test_an_ended_process_is_gone_when_the_call_returns(
 
 
 TAKE = "import fcntl, os, sys; fcntl.flock(open(sys.argv[1], 'w'), fcntl.LOCK_EX | fcntl.LOCK_NB); os.abort()"
-"""A process that takes a lock and dies with it; one that does not get it ends with 1."""
+"""A process that takes a lock and dies with it; if it cannot get it, it exits with 1."""
 
 
 def test_a_lock_is_held_by_one_and_ends_with_its_holder(lab_machine: types.ModuleType, tmp_path: pathlib.Path) -> None:

@@ -1,4 +1,4 @@
-"""What stands in the way of a run is said before anything is changed."""
+"""Problems that would stop a run are reported before anything is changed."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_a_dry_run_resumes_nothing(take_back: Callable[..., Any]) -> None:
     "shown",
     [
         pytest.param({**DRAINED, "Reason": "fan"}, id="another reason"),
-        pytest.param({**DRAINED, "ReasonSetByUser": "ann"}, id="somebody"),
+        pytest.param({**DRAINED, "ReasonSetByUser": "ann"}, id="an-administrator"),
         pytest.param({**DRAINED, "SlurmdStartTime": "2026-11-20T08:59:59"}, id="slurmd of before"),
     ],
 )

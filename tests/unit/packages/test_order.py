@@ -45,7 +45,7 @@ def test_a_worker_that_is_off_keeps_the_controller_from_what_would_not_understan
 
     assert found == [
         "off: has Slurm 22.05, which slurmctld 24.11 on head would not understand (it knows 23.02 up to 24.11); "
-        "jobs there would be lost. Upgrade in smaller steps, or install both anew"
+        "jobs there would be lost. Upgrade in smaller steps, or reinstall both"
     ]
 
 

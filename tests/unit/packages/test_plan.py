@@ -1,4 +1,4 @@
-"""What an upgrade would change and what stands in its way, by literal output of dpkg and apt of Debian 12 and 13."""
+"""What an upgrade would change and what prevents it, from literal output of dpkg and apt of Debian 12 and 13."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ MAPS = "7f1 r-xp 0 fe:01 7   /usr/lib/x86_64-linux-gnu/libc.so.6{}\n7f2 r-xp 0 f
 
 @pytest.fixture
 def machine(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A machine that booted an hour ago, with the kernel of then."""
+    """A machine that booted an hour ago, with the kernel of that time."""
     for name in ("proc/1", "boot", "run"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "proc" / "1" / "maps").write_text(MAPS.format(""))

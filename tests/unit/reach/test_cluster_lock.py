@@ -33,7 +33,7 @@ def run() -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.fixture
 def take(holder: str) -> Iterator[Take]:
-    """Start a watcher of a process for somebody; return it with what the holder says first."""
+    """Start a watcher of a process; return it with the holder's first line."""
     with contextlib.ExitStack() as stack:
 
         def start(who: str, watched: int) -> tuple[subprocess.Popen[str], str]:

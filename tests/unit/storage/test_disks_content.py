@@ -145,7 +145,7 @@ def test_what_an_interrupted_run_left_is_as_good_as_blank(
         LABEL,
     ],
     ids=[
-        "of-somebody-else",
+        "foreign",
         "in-a-group",
         "group-without-label",
         "data",

@@ -20,7 +20,7 @@ UNFINISHED = "6d1b0c6c-6f5c-4d3a-9f5e-1f2d3c4b5a69"
         ({"TYPE": "ext4", "UUID": UNFINISHED}, UNFINISHED, "inspect"),
         ({}, UNFINISHED, "make"),
     ],
-    ids=["finished", "of-somebody-else", "ours-maybe-torn", "never-made"],
+    ids=["finished", "foreign", "ours-maybe-torn", "never-made"],
 )
 def test_a_file_system_is_made_only_where_none_ever_was(
     found: dict[str, str], unfinished: str | None, step: str

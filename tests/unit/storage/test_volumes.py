@@ -104,7 +104,7 @@ def test_other_groups_are_no_problem() -> None:
         ([row(vg_missing_pv_count="1")], "expected all disks of the volume group scratch, 1 of them are missing"),
         ([row(lv_tags="mine")], "expected no logical volume scratch/scratch, or one that Slurmstead made"),
     ],
-    ids=["untagged", "twice", "missing", "volume-of-somebody-else"],
+    ids=["untagged", "twice", "missing", "foreign-volume"],
 )
 def test_what_is_wrong_with_a_group_is_said(rows: list[dict[str, str]], message: str) -> None:
     (problem,) = volumes.group_problems(WANTED, report(*rows))

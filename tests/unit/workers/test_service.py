@@ -62,7 +62,7 @@ class Cluster(Slurm):
 
 
 def cluster() -> Cluster:
-    """Return the cluster after a shutdown: the first worker is up, the second not yet, the third somebody's."""
+    """Return the cluster after a shutdown: the first worker is up, the second not yet, the third is drained."""
     return Cluster(
         n1=f"State=IDLE+DRAIN SlurmdStartTime=2026-11-21T14:50:33 Reason={OURS} [root@2026-11-21T14:50:33]",
         n2="State=IDLE SlurmdStartTime=None",

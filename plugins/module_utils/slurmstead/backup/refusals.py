@@ -27,7 +27,7 @@ class Target:
 
 
 def refusals(manifest: Mapping[str, Any], target: Target, force: bool = False) -> list[str]:
-    """Return what stands in the way; `force` gives up the jobs that are there, and nothing else."""
+    """Return what prevents a restore; `force` discards the jobs on the control node, and nothing else."""
     found = [*_cluster(manifest, target), *_version(str(manifest["slurm"]), target.version)]
     found += _owners(manifest["owners"], target.users)
     if target.jobs and not force:
@@ -68,7 +68,7 @@ def _version(archived: str, installed: str) -> list[str]:
 
 
 def _owners(owners: Mapping[str, int], users: Mapping[str, int]) -> list[str]:
-    """Jobs belong to numbers; under another number they would run as somebody else.
+    """Jobs belong to numbers; under another number they would run as another user.
 
     >>> _owners({"alice": 2001}, {"alice": 2007})
     ['alice has jobs in the archive as number 2001, and is number 2007 here: declare uid: 2001 in accounts_users']

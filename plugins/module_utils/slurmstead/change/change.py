@@ -102,7 +102,7 @@ class Run:
             raise RefusedError("slurmctld is not installed; run site.yml without --tags")
         answers = self.slurm.answers()
         try:
-            # What somebody edited to what is wanted may not have been read.
+            # A file that an administrator edited to the wanted text may not have been loaded.
             if self.store.differs(self.files) or not self.store.is_proven or self.store.is_edited:
                 outcome = self._change(version, answers, check_mode, when_idle)
             elif why := self._ailment(answers) or self._unread():
@@ -154,7 +154,7 @@ class Run:
         """Have the workers say once after a start of slurmctld which jobs they have.
 
         What ended in the last seconds before it was killed is not in its state, and would be on its node for half an
-        hour. It is no change: where slurmctld was right nothing becomes different. A partition that somebody has closed
+        hour. It is no change: if slurmctld was right nothing changes. A partition that an administrator has closed
         would be open again, so there it is left to Slurm.
         """
         if forks(version):
@@ -220,7 +220,7 @@ class Run:
         return {**{name: text for name, text in self.store.seen().items() if name not in gone}, **files}
 
     def _bases(self) -> list[dict[str, str]]:
-        """Return what the daemons may have read: the last good set, somebody's edit of it, or either."""
+        """Return what the daemons may have read: the last good set, an administrator's edit of it, or either."""
         seen, good = self.store.seen(), self.store.proven()
         if good is None:
             return [seen]
@@ -244,7 +244,7 @@ class Run:
     def _apply(self, plan: Plan, old: Mapping[str, str], answers: bool, before: State, outcome: Outcome) -> None:
         good = self.store.proven()
         if good is None and old.get("slurm.conf") and answers:
-            # Files of somebody else, with which slurmctld runs.
+            # An administrator's own files, with which slurmctld runs.
             self.store.publish({name: text for name, text in old.items() if name in self.files})
             self.store.prove()
         if self.store.proven() is not None:
@@ -256,7 +256,7 @@ class Run:
             self.workers.remember(plan.restart_slurmd)
         try:
             if plan.action is Action.RESTART or self._ailment(answers):
-                # A slurmd that is restarted fetches the files; one that read them anew would seem to have been.
+                # A slurmd that is restarted fetches the files; one that reread them would seem to have been.
                 self._restart(before, tell=plan.restart_slurmd < self.expected.nodes.keys())
             elif plan.action is Action.RECONFIGURE:
                 self._reconfigure(before)

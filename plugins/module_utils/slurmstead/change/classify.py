@@ -159,7 +159,7 @@ def _plain_file(
         own = Need(need.action, need.slurmd, While.RUNNING) if layout else need
         blocking = state.running if layout else ()
         yield Change(f"{name}: {shown}", was, is_now, own, everywhere if need.slurmd else frozenset(), "", blocking)
-    # Such as topology.conf, which is no list of keys.
+    # Such as topology.conf, which does not consist of keys.
     if not found and _said(before) != _said(now):
         yield Change(f"{name} changed", "", "", need, everywhere if need.slurmd else frozenset())
 

@@ -50,7 +50,7 @@ class Store:
 
     @property
     def is_proven(self) -> bool:
-        """Whether the set in force is the one that was proven; False too where there is none."""
+        """Return whether the active set is the proven one; False if no set was proven."""
         if not (self.live.is_symlink() and self.good.is_symlink()):
             return False
         live, good = os.readlink(self.live), os.readlink(self.good)
@@ -58,7 +58,7 @@ class Store:
 
     @property
     def is_edited(self) -> bool:
-        """Whether somebody edited the set in force where it is."""
+        """Return whether the active set was edited in place."""
         return self.is_proven and _texts(self.live) != self.proven()
 
     def managed(self) -> frozenset[str]:
@@ -80,7 +80,7 @@ class Store:
         return max((path.stat().st_ctime for path in paths if path.exists()), default=0.0)
 
     def publish(self, files: Mapping[str, str]) -> str:
-        """Put a set in force. Returns where files of somebody else that it replaces are kept, if there are any.
+        """Activate a set. Returns where foreign files that it replaces are kept, if any.
 
         What is there as a plain file is brought into a set first. Every step leaves Slurm with the old set or the new.
         """
@@ -144,7 +144,7 @@ class Store:
                 shutil.rmtree(path)
 
     def restore(self) -> bool:
-        """Put a copy of the last good set in force; False where there is none."""
+        """Activate a copy of the last good set; return False if there is no such set."""
         proven = self.proven()
         if proven is None:
             return False

@@ -35,7 +35,7 @@ class Workers:
             self.slurm.update(compress(new), "DRAIN", CHANGE)
 
     def release(self) -> None:
-        """Resume what was drained to wait, also by a run that was killed, but for what somebody drained meanwhile."""
+        """Resume nodes drained to wait, also by a killed run, except those that an administrator drained since."""
         noted = self.store.recall(DRAINED)
         if not noted:
             return

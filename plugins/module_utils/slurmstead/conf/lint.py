@@ -99,7 +99,7 @@ def _partitions(model: Model) -> Iterator[Problem]:
 
 
 def minutes(pair: Pair) -> float:
-    """Return a time in minutes (slurm.conf(5), MaxTime); 0 for what is none, which the gate refuses.
+    """Return a time in minutes (slurm.conf(5), MaxTime); 0 if it is not a time, which the gate refuses.
 
     >>> [minutes(Pair("MaxTime", text, 1)) for text in ("1-02:00:00", "30", "1:30")]
     [1560.0, 30.0, 1.5]

@@ -51,7 +51,7 @@ class Model:
     repeated: tuple[tuple[str, Pair, Pair], ...] = ()
     """What is written twice: its kind, the first and the later place."""
     unreadable: tuple[tuple[Pair, str], ...] = ()
-    """Host lists that are none, and why."""
+    """Invalid host lists, and why."""
 
     def value(self, key: str, default: str = "") -> str:
         """Return the value of a key of the whole cluster."""
@@ -77,7 +77,7 @@ def _keys(pairs: Iterable[Pair]) -> dict[str, Pair]:
 
 
 def _spread(pair: Pair, count: int, position: int) -> Pair:
-    """Return the entry for one of several nodes of a line; a value that is no list of that length is everyone's."""
+    """Return the entry for one of several nodes of a line; a value that is not a list of that length applies to all."""
     try:
         values = expand(pair.value)
     except ValueError:

@@ -56,7 +56,7 @@ CODES = {
     "D": Need(Action.RECONFIGURE, slurmd=True),
     "B": Need(Action.RESTART, slurmd=True),
 }
-"""R: all daemons read their files anew; C: restart slurmctld; D: restart slurmd, slurmctld reads anew; B: both."""
+"""R: all daemons reread their files; C: restart slurmctld; D: restart slurmd, slurmctld rereads; B: both."""
 
 SLURM_CONF = """
 AccountingStorageEnforce C R -

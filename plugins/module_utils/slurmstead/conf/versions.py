@@ -79,7 +79,7 @@ def of_release(distribution: str, release: str) -> str | None:
 
 
 def upstream(text: str) -> str:
-    """Return the version in what a program prints or in the version of its Debian package; empty if there is none.
+    """Return the version in a program's output or in its Debian package's version; empty if it has none.
 
     >>> upstream("slurm-wlm 22.05.8"), upstream("munge-0.5.15 (2022-06-22)"), upstream("1:23.11.4-1.2ubuntu5")
     ('22.05.8', '0.5.15', '23.11.4')

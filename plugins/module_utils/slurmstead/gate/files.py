@@ -78,7 +78,7 @@ def addresses(files: Mapping[str, str]) -> list[str]:
 
 
 def port(files: Mapping[str, str]) -> int:
-    """Return the first port that slurmctld listens on; 6817 where it is none.
+    """Return the first port that slurmctld listens on; 6817 if it is not a port.
 
     >>> port({"slurm.conf": "SlurmctldPort=7000-7001"})
     7000

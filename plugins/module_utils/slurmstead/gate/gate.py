@@ -2,7 +2,7 @@
 """Has the installed slurmctld load a configuration, in namespaces of its own, on a copy of the live state.
 
 It has a network that leads nowhere, process numbers and mounts of its own, its own state, pid file and log, and no
-authentication: it can reach neither the live daemon nor a node, and it ends with whoever started it.
+authentication: it can reach neither the live daemon nor a node, and it ends with the process that started it.
 """
 
 from __future__ import annotations

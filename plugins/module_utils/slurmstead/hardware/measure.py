@@ -26,7 +26,7 @@ NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|dm-|md|nbd|drbd)\d+|mmcblk\d+(boot\d
 
 
 def expand(cpus: str) -> set[int]:
-    """Return the numbers in a list of CPUs; anything that is none is left out.
+    """Return the numbers in a list of CPUs; anything else is ignored.
 
     >>> sorted(expand("0-2,8"))
     [0, 1, 2, 8]

@@ -11,14 +11,14 @@ from ansible.module_utils.slurmstead.conf.versions import series
 from ansible.module_utils.slurmstead.reach import durable
 
 MEMORY_TOLERANCE = 0.02
-"""MemTotal is not the same after each boot; a difference below this part of it is none. Jobs get 5 % less anyway."""
+"""MemTotal is not the same after each boot; a smaller relative difference is ignored. Jobs get 5 % less anyway."""
 
 STABLE = (
     *("architecture", "board", "compatible", "core_types", "cores", "cores_per_socket", "cpus", "fast_cores", "hwloc"),
     *("isolated_cpus", "memory", "numa_nodes", "offline_cpus", "slow_cores", "slow_cpus"),
     *("sockets", "threads_per_core"),
 )
-"""What is the same after each boot. `cpu_capacity` is not: some firmware finds the highest clock anew each time."""
+"""What is the same after each boot. `cpu_capacity` is not: some firmware measures the highest clock at each boot."""
 
 SHRINKS = ("cpus", "memory")
 

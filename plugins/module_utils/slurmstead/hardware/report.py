@@ -106,7 +106,7 @@ def _memory_notes(known: Values, hardware: Values) -> Iterator[Note]:
     if not known:
         yield information("never measured by site.yml, which will remember it")
     for change in hardware_record.changes(known, hardware_record.remembered(known, hardware)):
-        yield look(f"{change} since site.yml measured it: run it again, or mend the machine")
+        yield look(f"{change} since site.yml measured it: run it again, or fix the machine")
 
 
 def _cgroup_notes(hardware: Values) -> Iterator[Note]:

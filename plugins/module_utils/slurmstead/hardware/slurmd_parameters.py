@@ -67,7 +67,7 @@ def slurmd_parameters(
 
     From 23.11 on, task/affinity binds jobs by the sockets and cores that slurmd counts: on an RK3588 with three
     packages 3 x 2 of 8, so that jobs share CPUs or fail. A word that lets slurmd take something else for a socket
-    mends it (22.05 has it too, and no error in its log then). Such a word works on all nodes. On a host with several
+    fixes it (also on 22.05, where no error is logged). Such a word applies to all nodes. On a host with several
     NUMA nodes in a package it would make other sockets of them than its line has: slurmd takes these, or complains, and
     jobs that ask for sockets get others. So it is left out if it changes any symmetric node, with a warning: a person
     can take task/affinity out, or choose.
@@ -93,7 +93,7 @@ def _warning(bound: list[str], disturbed: Mapping[str, list[str]]) -> str:
     reason = "hwloc shows nothing there that holds all CPUs as one socket"
     if disturbed:
         word, others = next(iter(disturbed.items()))
-        reason = f"SlurmdParameters={word} would mend it, but change the sockets of {', '.join(others)}"
+        reason = f"SlurmdParameters={word} would fix it, but change the sockets of {', '.join(others)}"
     return (
         f"{', '.join(bound)}: task/affinity would bind jobs to wrong CPUs, because packages differ in size; {reason}. "
         "Set TaskPlugin: task/cgroup in slurm_config, or SlurmdParameters if you know better."

@@ -78,7 +78,7 @@ def known() -> Known:
 
 
 def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known) -> list[str]:
-    """Return why the wanted accounts cannot be made: ids and names that somebody else has. Nothing is renumbered."""
+    """Return why the wanted accounts cannot be created: IDs and names of other accounts. Nothing is renumbered."""
     groups, users = list(groups), list(users)
     problems = []
     kinds = (

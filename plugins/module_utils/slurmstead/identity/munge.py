@@ -46,7 +46,7 @@ def write(content: bytes, path: pathlib.Path = KEY, user: str = USER) -> None:
 
 
 def started(pid: int) -> float | None:
-    """Return when a process started, in seconds since boot; None if there is none."""
+    """Return when a process started, in seconds since boot; None without such a process."""
     try:
         fields = pathlib.Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
     except OSError:

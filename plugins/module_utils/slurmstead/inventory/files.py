@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What stands in the files of an inventory and Ansible passes over in silence, or with a warning that scrolls away."""
+"""Mistakes in an inventory's files that Ansible ignores silently, or with a warning that scrolls away."""
 
 from __future__ import annotations
 

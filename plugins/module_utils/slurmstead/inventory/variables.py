@@ -116,7 +116,7 @@ class Checked:
             return (f"is internal to the role {role}", "Remove it from the inventory") if role else None
         if role is not None:
             advice = did_you_mean(name, specs.options, f"The variables of {role} are in roles/{role}/README.md")
-            return f"is no variable of the role {role}", advice
+            return f"is not a variable of the role {role}", advice
         match = nearest(name, [*specs.options, *CONNECTION_VARIABLES], cutoff=SIMILAR)
         return ("is not known, but nearly", f"Did you mean {match}?") if match else None
 

@@ -39,7 +39,7 @@ BOARDS = {
 }
 
 VARIANTS = {"vendor": "socket{0}/cluster0", "mainline": "cluster{0}"}
-"""Where a cluster stands in `cpu-map` (linux, cpu-topology).
+"""The place of a cluster in `cpu-map` (linux, cpu-topology).
 
 Kernels make packages of sockets. The vendor's 5.10 made them of clusters too, which sockets give on today's kernels.
 """

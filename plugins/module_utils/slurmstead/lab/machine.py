@@ -105,7 +105,7 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
     threads = ",thread=multi,tb-size=256" if accelerator == "tcg" else ""
     arguments = ["root=/dev/vda", "rw", f"console={architecture.console}"]
     if accelerator == "tcg":
-        # QEMU 7.2 translates code anew for each address where a process has it, and addresses are random.
+        # QEMU 7.2 translates code again for each address at which a process has it, and addresses are random.
         arguments += ["norandmaps", *architecture.tcg_arguments]
     command = [
         architecture.qemu,

@@ -71,7 +71,7 @@ def _locked() -> bool:
 
 
 def update(seconds: float) -> None:
-    """Fetch the lists of packages anew; waits while somebody else does. Raises AptError."""
+    """Fetch the package lists; waits while another process does. Raises AptError."""
     until = time.monotonic() + seconds
     while True:
         code, out, err = run("apt-get", "update", "-o", "APT::Update::Error-Mode=any", seconds=FETCH)
@@ -131,7 +131,7 @@ def install(names: Collection[str], before: Iterable[str], after: Iterable[str],
 
     Raises AptError.
     """
-    # Whoever is named in `apt-get install` is no longer among those that came with others.
+    # A package named in `apt-get install` would no longer count as installed automatically.
     _, automatic, _ = run("apt-mark", "showauto", *names, seconds=60) if names else (0, "", "")
     run("systemctl", "reset-failed", UNIT)
     LOG.unlink(missing_ok=True)

@@ -46,5 +46,7 @@ def renew(before: Mapping[str, int]) -> list[str]:
     for name in outdated():
         run("systemctl", "restart", name, seconds=SETTLE)
     if missing := wait_while(lambda: sorted(before.keys() - running().keys()), SETTLE, PAUSE):
-        raise DaemonError(f"{missing[0]} does not run any more; see `journalctl -u {missing[0]}`, mend and start it")
+        raise DaemonError(
+            f"{missing[0]} is no longer running; see `journalctl -u {missing[0]}`, fix the cause and start it"
+        )
     return [name for name, pid in running().items() if before.get(name, pid) != pid]

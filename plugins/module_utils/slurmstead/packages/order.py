@@ -30,7 +30,7 @@ def problems(control: str, controller: str, nodes: Mapping[str, str], after: Map
             old = now if not can_talk(future, now) else then
             found.append(
                 f"{name}: has Slurm {old}, which slurmctld {future} on {control} would not understand"
-                f"{_reach(future)}; jobs there would be lost. Upgrade in smaller steps, or install both anew"
+                f"{_reach(future)}; jobs there would be lost. Upgrade in smaller steps, or reinstall both"
             )
     return found
 

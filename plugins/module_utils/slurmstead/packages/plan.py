@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What an upgrade of a machine's packages would change and what stands in its way, by what dpkg and apt say."""
+"""What an upgrade of a machine's packages would change and what prevents it, according to dpkg and apt."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ RELEASE = re.compile(r"\b(?P<system>Debian|Debian-Security|Ubuntu):(?P<version>[
 """Of which release a package is, in the origin that a step names."""
 
 CONFFILE = re.compile(r"^Configuration file '([^']+)'$", re.M)
-"""How dpkg begins to speak of a file that both somebody and the package changed."""
+"""The beginning of dpkg's message about a file that both an administrator and the package changed."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package as dpkg has it; `held` is whether somebody put it on hold (apt-mark(8))."""
+    """A package as dpkg has it; `held` is whether it is on hold (apt-mark(8))."""
 
     version: str
     source: str
@@ -81,7 +81,7 @@ def read_plan(text: str) -> Plan:
 
 
 def conffiles(text: str) -> list[str]:
-    """Return the files that dpkg left as somebody changed them, although the package has other ones."""
+    """Return the files that dpkg left as an administrator changed them, although the package has new versions."""
     return list(dict.fromkeys(CONFFILE.findall(text)))
 
 

@@ -30,7 +30,7 @@ with open(path, "a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         file.seek(0)
-        sys.exit(print(file.read() or "somebody"))
+        sys.exit(print(file.read() or "another run"))
     file.truncate(0)
     file.write(sys.argv[1])
     file.flush()

@@ -96,7 +96,7 @@ def flags(shown: Mapping[str, str]) -> frozenset[str]:
 
 
 def seconds(text: str) -> float:
-    """Return a time of Slurm as seconds since 1970; 0 for what is none.
+    """Return a time of Slurm as seconds since 1970; 0 if it is not a time.
 
     >>> seconds("None")
     0.0

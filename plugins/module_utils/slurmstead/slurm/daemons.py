@@ -44,7 +44,7 @@ class Service(Protocol):
         """Say whether munged was started after it.
 
         Where munged is deaf for some minutes, slurmctld (22.05.8) stops to ask the nodes, which are down then, and
-        does not begin again. It answers whoever asks it.
+        does not begin again. Any process may ask it.
         """
 
 
@@ -138,7 +138,7 @@ class Slurm:
     """The client commands of Slurm."""
 
     def version(self) -> str:
-        """Return the version of the installed slurmctld, such as 22.05.8; empty where there is none."""
+        """Return the version of the installed slurmctld, such as 22.05.8; empty if none is installed."""
         code, out, _ = run("slurmctld", "-V")
         return out.split()[-1] if code == 0 and out.split() else ""
 
@@ -192,7 +192,7 @@ class Slurm:
         return self.setting("HASH_VAL")
 
     def reconfigure(self) -> str:
-        """Have all daemons read the files anew; returns why that failed, or nothing."""
+        """Make all daemons reread the files; return why that failed, or nothing."""
         code, out, err = run("scontrol", "reconfigure", seconds=30)
         return "" if code == 0 else (err or out).strip() or f"scontrol reconfigure ended with status {code}"
 
@@ -205,7 +205,7 @@ class Slurm:
         """Have a node rebooted when its jobs have ended; returns why that is not possible, or nothing.
 
         With a reason it takes no new jobs and is resumed afterwards. Without one it stays as it is, which is for a node
-        that somebody drained.
+        that an administrator drained.
         """
         words = ["ASAP", "nextstate=RESUME", f"reason={reason}"] if reason else []
         code, out, err = run("scontrol", "reboot", *words, node)

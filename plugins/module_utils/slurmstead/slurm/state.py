@@ -3,7 +3,7 @@
 
 Each file is written under the name of `.new`, the one before is linked as `.old`, and the new one takes its place by
 unlink and link (save_buf_to_state in src/common/state_save.c, dump_all_job_state in job_mgr.c, 21.08 to 24.11). So an
-open file never changes, and a name can be missing for a moment. Scripts of jobs stand in `hash.N/job.N` before the job
+open file never changes, and a name can be missing for a moment. Scripts of jobs are in `hash.N/job.N` before the job
 is in `job_state`, and are removed after it has been purged from there.
 """
 

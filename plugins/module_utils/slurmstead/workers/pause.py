@@ -81,7 +81,7 @@ class Worker:
     def _nodes(self) -> Mapping[str, Mapping[str, str]]:
         nodes = self.slurm.nodes()
         if not nodes:
-            # For one that does not answer in time, each worker would be a machine that is none.
+            # On a timeout every worker would look unknown to Slurm.
             raise PauseError(DEAF)
         return nodes
 

@@ -1,7 +1,7 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The reboot of a worker through Slurm: its jobs end first, and whoever drained it finds it drained afterwards.
+"""The reboot of a worker through Slurm: its jobs end first, and a drained worker is drained again afterwards.
 
-Slurm itself remembers what was asked for. Whoever asks again while the node waits for its jobs only joins in waiting.
+Slurm itself remembers the request. A second request while the node waits for its jobs only waits as well.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Before:
-    """What is known of a node before its reboot: when it booted, and why somebody drained it, if somebody did."""
+    """What is known of a node before its reboot: when it booted, and the reason of its drain, if any."""
 
     boot: float
     drained: str | None = None
@@ -94,9 +94,7 @@ class Reboot:
         under_way = phase(before, shown) in (Phase.WAITS, Phase.REBOOTS)
         if not under_way:
             if {"DOWN", "NOT_RESPONDING"} & flags(shown):
-                raise RebootError(
-                    f"{self.node} is {shown['State']}, so Slurm cannot reboot it; switch it off and on, or mend it"
-                )
+                raise RebootError(f"{self.node} is {shown['State']}, so Slurm cannot reboot it; power-cycle or fix it")
             why = "" if check_mode else self.slurm.reboot(self.node, "" if before.drained is not None else REBOOT)
             if why:
                 raise RebootError(f"{self.node}: {why}")
@@ -120,7 +118,7 @@ class Reboot:
                 raise RebootError(f"{self.node}: left to {other}, who holds the cluster now")
             shown = self.slurm.nodes().get(self.node)
             if shown is not None:
-                # Somebody may drain it while it waits for its jobs.
+                # An administrator may drain it while it waits for its jobs.
                 before = Before(
                     before.boot, before_reboot(shown) if phase(before, shown) is Phase.WAITS else before.drained
                 )
@@ -162,7 +160,7 @@ class Reboot:
         shown = self.slurm.nodes().get(self.node, {})
         reason = f" ({shown['State']}: {shown['Reason'] or 'no reason'})" if shown else ""
         hints = {
-            Phase.WITHDRAWN: "somebody withdrew it (scontrol cancel_reboot), or RebootProgram failed (slurmd.log)",
+            Phase.WITHDRAWN: "it was withdrawn (scontrol cancel_reboot), or RebootProgram failed (slurmd.log)",
             Phase.UNFIT: "see `sinfo -R`, and `journalctl -u slurmd` there",
         }
         hint = hints.get(seen, "look at its console; when it is back it takes jobs by itself")

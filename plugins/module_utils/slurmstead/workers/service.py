@@ -2,7 +2,7 @@
 """Takes workers out of Slurm's service, and brings them back into it.
 
 A worker that is taken out is drained with a reason by which the same operation finds it again: after an interruption,
-or after the whole cluster was off. What somebody else drained is neither touched nor resumed.
+or after the whole cluster was off. A node that an administrator drained is neither changed nor resumed.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class Service:
             running = on(state, self.names) if state.heard else running
 
     def _undo(self, before: Nodes) -> None:
-        """Let workers have jobs again, but for those that their health check, or since then somebody, has drained."""
+        """Give workers jobs again, except those drained by their health check or, since then, an administrator."""
         ours = drained(self.slurm.nodes(), before, self.reason)
         fit = [name for name in ours if not unwell(before[name])]
         if fit:

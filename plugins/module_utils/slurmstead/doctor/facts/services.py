@@ -70,7 +70,7 @@ def started(pid: int) -> float:
 
 
 def outdated(pid: int) -> str:
-    """Return the file whose replacement a process does not have yet; empty if there is none."""
+    """Return a file that was replaced after the process opened it; empty if no file was."""
     try:
         program = os.readlink(PROC / str(pid) / "exe")
         maps = (PROC / str(pid) / "maps").read_text()

@@ -24,7 +24,7 @@ def services(cluster: Cluster) -> Iterator[Finding]:
     """What has to run runs."""
     for name, facts in cluster.machines.items():
         for unit, state in facts["units"].items():
-            look = f"see `journalctl -u {unit}`, mend it, then `systemctl start {unit}`"
+            look = f"see `journalctl -u {unit}`, fix the cause, then `systemctl start {unit}`"
             if state["load"] != "loaded":
                 seen, advice = NOT_LOADED.get(state["load"], (f"cannot be started ({state['load']})", look))
                 yield Finding(name, f"service {unit}", f"{unit} {seen}", advice.format(unit=unit))
@@ -44,7 +44,7 @@ def failed_units(cluster: Cluster) -> Iterator[Finding]:
     for name, facts in cluster.machines.items():
         for unit in facts["failed"]:
             if unit.removesuffix(".service") not in facts["wanted"]["units"]:
-                advice = f"see `systemctl status {unit}`; `systemctl reset-failed` when it is mended"
+                advice = f"see `systemctl status {unit}`; `systemctl reset-failed` once it is fixed"
                 causes = both([name], "mount") if unit.endswith(".mount") else ()
                 yield Finding(name, "failed", f"{unit} failed", advice, causes)
 
@@ -80,7 +80,7 @@ def packages(cluster: Cluster) -> Iterator[Finding]:
     installed: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for name, facts in cluster.machines.items():
         for package, version in facts["packages"].items():
-            # What was built anew for one architecture only is the same (Debian Policy, 5.6.12).
+            # A binary rebuild for one architecture counts as the same version (Debian Policy, 5.6.12).
             installed[facts["release"], package][name] = re.sub(r"\+b\d+$", "", version)
     for (_, package), versions in installed.items():
         usual, _ = Counter(versions.values()).most_common(1)[0]

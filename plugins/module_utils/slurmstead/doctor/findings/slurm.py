@@ -120,9 +120,9 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
             continue
         seen = f"slurmctld gives it no jobs: {state}{f', {reason}' if reason else ''}"
         if is_of_health_check(reason):
-            advice = "mend that, and it is resumed within a minute"
+            advice = "fix that, and it is resumed within a minute"
         else:
-            advice = f"mend that, then `scontrol update nodename={name} state=resume`"
+            advice = f"fix that, then `scontrol update nodename={name} state=resume`"
         # Who drained it wants to hear of it in any case.
         causes = both([name], "ssh", "address", "service slurmd") + both([name, cluster.control], *TRUST)
         causes = () if "DRAIN" in words else causes

@@ -35,7 +35,7 @@ def mounts(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "mount", f"nothing is mounted on {path}", "run site.yml, and see `journalctl -b`")
             elif state.get("readonly") and state["id"] not in readonly:
                 readonly.add(state["id"])
-                advice = "see `dmesg` for errors of the disk, then mount it anew"
+                advice = "see `dmesg` for disk errors, then remount it"
                 yield Finding(name, "mount", f"{path} is read-only", advice)
 
 

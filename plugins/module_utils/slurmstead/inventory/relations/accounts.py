@@ -45,7 +45,7 @@ def group_names_and_ids_differ(accounts_groups: Users) -> Iterator[Violation]:
 
 
 def user_ids_are_free(accounts_users: Users) -> Iterator[Violation]:
-    """Ids that distributions reserve are somebody else's on some node."""
+    """IDs that distributions reserve belong to another account on some node."""
     yield from _reserved_ids("accounts_users", accounts_users, "uid")
 
 

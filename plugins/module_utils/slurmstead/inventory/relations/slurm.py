@@ -119,7 +119,7 @@ def _unknown_nodes(variable: str, place: str, expression: str, workers: Sequence
 def _no_worker(variable: str, place: str, name: str, workers: Sequence[str]) -> Violation:
     match = nearest(name, workers, cutoff=0.6)
     advice = f"Did you mean {match}?" if match else "Name a worker of the inventory, or add this one to it"
-    return variable, f"{place}{name} is no worker of the inventory", advice
+    return variable, f"{place}{name} is not a worker in the inventory", advice
 
 
 def _settings_violations(

@@ -1,4 +1,4 @@
-"""Faults that site.yml puts right, or leaves alone because they are somebody's will; for inventory/lab."""
+"""Changes that site.yml fixes, or respects because an administrator made them; for inventory/lab."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DRIFT = [
         told="node2: packages : Install missing packages",
     ),
     Fault(
-        "worker drained by somebody",
+        "worker drained by an administrator",
         "node3",
         "scontrol update nodename=node2 state=drain reason=fan",
         told="node2 fan",
