@@ -8,8 +8,8 @@ state         known: ssh must trust the key that the machine presents
               unknown: forget the machine's keys
 fingerprint   of the key to trust (`SHA256:…`), read on the machine's console
 
-ssh itself reports whether it trusts a key and where it looks for it (`ssh -G`), so all its options apply. A machine that
-presents no key is reported only if a fingerprint is needed; otherwise the next task reports that it is unreachable.
+ssh itself reports whether it trusts a key and where it looks for it (`ssh -G`), so all its options apply. A machine
+without a key is reported only if a fingerprint is needed; otherwise the next task reports that it is unreachable.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.lab.faults.fault import survive
 from tests.lab.faults.drift import DRIFT
+from tests.lab.faults.fault import survive
 
 
 def test_one_run_puts_everything_right_that_nobody_wanted(lab: Any) -> None:
