@@ -28,7 +28,10 @@ class ActionModule(ActionBase):
                 if archive.get("file") and f"{archive['version']}-{archive['architecture']}" in looked["missing"]:
                     path = pathlib.Path(archive["file"]).expanduser()
                     if not path.is_file():
-                        return {"failed": True, "msg": f"{path}, the archive of Julia {archive['version']}, is no file"}
+                        return {
+                            "failed": True,
+                            "msg": f"{path}, the archive of Julia {archive['version']}, is not a file",
+                        }
                     archive["file"] = self._handed(path)
         try:
             result: dict[str, Any] = self._execute_module(

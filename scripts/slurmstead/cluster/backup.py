@@ -57,7 +57,9 @@ def run(console: Console, inventory: pathlib.Path, output: pathlib.Path | None, 
     """
     wanted = {"backup_output": str(output.absolute())} if output else {}
     if output and not output.absolute().parent.is_dir():
-        raise UsageError(f"there is no directory {output.absolute().parent}", "Make it, or name another with --output.")
+        raise UsageError(
+            f"there is not a directory {output.absolute().parent}", "Make it, or name another with --output."
+        )
     with Progress(console, "backup-cluster.yml") as progress:
         result: Result = playbook.run(
             PLAYBOOKS / "backup-cluster.yml", inventory, extra_vars=wanted, plain=plain, observer=progress

@@ -45,7 +45,7 @@ QUIET = [
         "systemd-run --quiet --unit=doctor-port python3 -m http.server 8888",
         "systemctl stop doctor-port",
         "port",
-        r"port 8888 is open to everybody \(python3, process \d+\)",
+        r"port 8888 is open to all networks \(python3, process \d+\)",
     ),
     over(
         "node2",
@@ -68,7 +68,7 @@ QUIET = [
         "systemctl --quiet disable munge",
         "systemctl --quiet enable munge",
         "boot",
-        "munge is not started at boot",
+        "munge is not enabled at boot",
     ),
     Fault(
         "node2",
@@ -89,7 +89,7 @@ QUIET = [
         "systemctl stop chrony",
         "systemctl start chrony",
         "service chrony",
-        r"chrony does not run \(inactive\)",
+        r"chrony is not running \(inactive\)",
     ),
     Fault(
         "node1",
@@ -104,7 +104,7 @@ QUIET = [
         "printf '[Service]\\nNice=1\\n' > /run/systemd/system/slurmd.service.d/doctor.conf",
         "rm -r /run/systemd/system/slurmd.service.d; systemctl daemon-reload",
         "reload",
-        "the description of slurmd was changed",
+        "the unit file of slurmd was changed",
     ),
     Fault(
         "node4",
@@ -182,14 +182,14 @@ TRUST = [
         f"{KEEP} && {OTHER} && systemctl restart munge",
         f"{BACK}; rm {FAKES}.key; systemctl restart munge slurmd",
         "key",
-        "its MUNGE key is not that of node3",
+        "its MUNGE key differs from that of node3",
     ),
     Fault(
         "node2",
         f"{KEEP} && {OTHER} && systemctl restart munge && sleep 5 && cat {FAKES}.key > {KEY}",
         f"{BACK}; rm {FAKES}.key; systemctl restart munge slurmd",
         "munge",
-        "munge still has the key before this one",
+        "munge still uses the previous key",
     ),
     Fault(
         "node4",
@@ -203,7 +203,7 @@ TRUST = [
         "systemctl stop slurmd",
         "systemctl start slurmd",
         "service slurmd",
-        r"slurmd does not run \(inactive\)",
+        r"slurmd is not running \(inactive\)",
     ),
     Fault(
         "node3",
@@ -221,7 +221,7 @@ SILENCE = [
         "systemctl stop slurmctld",
         "systemctl start slurmctld",
         "service slurmctld",
-        r"slurmctld does not run \(inactive\)",
+        r"slurmctld is not running \(inactive\)",
     ),
     Fault(
         "node4",
@@ -238,8 +238,8 @@ SILENCE = [
 CONSEQUENCES = {
     # The health check may come while its fault is there.
     "node": "slurmctld gives it no jobs: .*slurmstead: ",
-    "service share.automount": "share.automount does not run",
-    "service chrony": "chrony does not run",
+    "service share.automount": "share.automount is not running",
+    "service chrony": "chrony is not running",
     "loaded": "slurmctld has not loaded slurm.conf",
 }
 """What may be found besides, by what it is about."""

@@ -73,7 +73,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "open port": (
         at("node1", "listening", value=[OPEN]),
-        "port: node1: port 8888 is open to everybody (jupyter, process 77)",
+        "port: node1: port 8888 is open to all networks (jupyter, process 77)",
     ),
     "clock ahead": (
         at("node1", "offset", value=[597.0, 602.0]),
@@ -85,7 +85,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "clock off by chrony": (
         at("node1", "clock", value={"offset": -1.6, "error": ""}),
-        "clock: node1: its clock is 2 s off, says chrony",
+        "clock: node1: its clock is 2 s off according to chrony",
     ),
     "no time source": (
         at("node1", "clock", value={"offset": None, "error": "no source of time"}),
@@ -112,31 +112,31 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         other_group,
         "groups: node1: the group lab has the number 3002, and 3001 on node3",
     ),
-    "another key": (at("node1", "key", "digest", value="d2"), "key: node1: its MUNGE key is not that of node3"),
+    "another key": (at("node1", "key", "digest", value="d2"), "key: node1: its MUNGE key differs from that of node3"),
     "no key": (
         at("node1", "key", value={"error": "No such file or directory"}),
         "key: node1: /etc/munge/munge.key cannot be read: No such file or directory",
     ),
     "readable key": (
         at("node1", "key", "mode", value="0444 munge:munge"),
-        "key: node1: its MUNGE key is 0444 munge:munge, and not 0400 munge:munge",
+        "key: node1: its MUNGE key is 0444 munge:munge; expected 0400 munge:munge",
     ),
     "munge hangs": (
         at("node1", "credential", value={"error": "timed out after 15 seconds"}),
         "munge: node1: it cannot sign: timed out after 15 seconds",
     ),
-    "stopped": (stopped("node1", "slurmd"), "service slurmd: node1: slurmd does not run (inactive)"),
+    "stopped": (stopped("node1", "slurmd"), "service slurmd: node1: slurmd is not running (inactive)"),
     "failed": (
         stopped("node1", "slurmd", active="failed", result="exit-code"),
-        "service slurmd: node1: slurmd does not run (failed, exit-code)",
+        "service slurmd: node1: slurmd is not running (failed, exit-code)",
     ),
     "fails again and again": (
         stopped("node3", "slurmctld", active="activating", sub="auto-restart", result="signal"),
-        "service slurmctld: node3: slurmctld does not run (auto-restart, signal)",
+        "service slurmctld: node3: slurmctld is not running (auto-restart, signal)",
     ),
     "says why it ends": (
         stopped("node3", "slurmctld", active="failed", result="exit-code", said="CLUSTER NAME MISMATCH"),
-        "service slurmctld: node3: slurmctld does not run (failed, exit-code): CLUSTER NAME MISMATCH",
+        "service slurmctld: node3: slurmctld is not running (failed, exit-code): CLUSTER NAME MISMATCH",
     ),
     "not installed": (
         stopped("node1", "chrony", load="not-found"),
@@ -152,7 +152,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "not started at boot": (
         at("node1", "units", "munge", "enabled", value="disabled"),
-        "boot: node1: munge is not started at boot",
+        "boot: node1: munge is not enabled at boot",
     ),
     "another unit failed": (
         at("node1", "failed", value=["backup.service"]),
@@ -160,7 +160,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "description changed": (
         at("node1", "units", "slurmd", "reload", value=True),
-        "reload: node1: the description of slurmd was changed, and systemd has not read it",
+        "reload: node1: the unit file of slurmd was changed, and systemd has not reloaded it",
     ),
     "program replaced": (
         at("node1", "units", "munge", "outdated", value="/usr/sbin/munged"),
@@ -180,7 +180,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "releases that do not fit": (
         other_release,
-        "mixture: node1: slurmctld 22.05 on node3 does not understand its Slurm 24.11",
+        "mixture: node1: slurmctld 22.05 on node3 is incompatible with its Slurm 24.11",
     ),
     "not mounted": (path("node1", "/scratch", source=None), "mount: node1: nothing is mounted on /scratch"),
     "read-only": (path("node1", "/scratch", readonly=True), "mount: node1: /scratch is read-only"),
@@ -191,7 +191,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "full": (path("node1", "/", free=900), "space: node1: / is nearly full: 900 of 30000 MiB are free"),
     "no inodes": (
         path("node1", "/", free_inodes=0),
-        "space: node1: / has hardly any inode left: 0 of 1000",
+        "space: node1: / is nearly out of inodes: 0 of 1000",
     ),
     "no memory controller": (
         at("node1", "cgroup", value={"mode": "v2", "controllers": ["cpu", "cpuset"]}),
@@ -199,7 +199,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "slurmctld silent here": (
         at("node1", "slurm", value={"files": {}, "fetched": FOUND, "error": "timed out"}),
-        "answer: node1: slurmctld cannot be asked: timed out",
+        "answer: node1: slurmctld does not answer it: timed out",
     ),
     "state of another": (
         at("node3", "slurm", "unwritable", value=["slurm cannot write into /var/lib/slurm/slurmctld"]),
@@ -211,7 +211,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "not loaded": (
         at("node3", "slurm", "match", value=False),
-        "loaded: node3: slurmctld has not loaded slurm.conf as it is in /etc/slurm now",
+        "loaded: node3: slurmctld has not loaded the current /etc/slurm/slurm.conf",
     ),
     "files of its own": (
         at("node1", "slurm", "files", value={"slurm.conf": CONF}),
@@ -231,7 +231,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "slurmd not restarted": (
         at("node3", "slurm", "restarts", value=["node1"]),
-        "restart: node1: slurmd has not been restarted since the configuration changed",
+        "restart: node1: slurmd still needs a restart for the changed configuration",
     ),
     "drained": (
         at("node3", "slurm", "nodes", "node1", value={"State": "IDLE+DRAIN", "Reason": "fan [root@2026-11-20]"}),
@@ -239,7 +239,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "too busy to show nodes": (
         lambda machines: machines["node3"]["slurm"].update(nodes={}, error="it shows no nodes"),
-        "answer: node3: slurmctld cannot be asked: it shows no nodes",
+        "answer: node3: slurmctld does not answer it: it shows no nodes",
     ),
     "down": (
         at("node3", "slurm", "nodes", "node1", value={"State": "DOWN*", "Reason": "Not responding"}),
@@ -297,7 +297,7 @@ def test_a_clock_of_control_that_is_off_is_told_of_there() -> None:
     refused = {"node3": {name: "Rewound credential" for name in WORKERS}}
 
     assert lines(judge(machines, refused=refused)) == [
-        "clock: node3: its clock is at least 596 s ahead of those of all others"
+        "clock: node3: its clock is at least 596 s ahead of the clocks of all others"
     ]
 
 
@@ -314,7 +314,7 @@ def test_credentials_that_are_refused_for_another_key_say_so_once() -> None:
     machines["node1"]["key"]["digest"] = "d2"
     refused = {"node1": {"node2": "Invalid", "node3": "Invalid"}, "node2": {"node1": "Invalid"}}
 
-    assert lines(judge(machines, refused=refused)) == ["key: node1: its MUNGE key is not that of node3"]
+    assert lines(judge(machines, refused=refused)) == ["key: node1: its MUNGE key differs from that of node3"]
 
 
 def test_a_munge_that_was_not_restarted_after_its_key_is_named() -> None:
@@ -322,14 +322,14 @@ def test_a_munge_that_was_not_restarted_after_its_key_is_named() -> None:
     machines["node1"]["key"]["written"] = 2000.0
     refused = {"node1": {"node2": "Invalid"}, "node2": {"node1": "Invalid"}, "node3": {"node1": "Invalid"}}
 
-    assert lines(judge(machines, refused=refused)) == ["munge: node1: munge still has the key before this one"]
+    assert lines(judge(machines, refused=refused)) == ["munge: node1: munge still uses the previous key"]
 
 
 def test_a_credential_that_is_refused_for_no_known_reason_is_told_in_its_direction() -> None:
     refused = {"node2": {"node1": "unmunge: Error: Replayed credential"}}
 
     assert lines(judge(healthy(), refused=refused)) == [
-        "credential: node2: it cannot read what node1 signed (Error: Replayed credential)"
+        "credential: node2: it cannot decode credentials of node1 (Error: Replayed credential)"
     ]
 
 
@@ -354,7 +354,7 @@ def test_a_dead_nfs_server_is_told_of_once() -> None:
     share_silent(machines)
     machines["node1"]["failed"] = ["share.mount"]
 
-    assert lines(judge(machines)) == ["service nfs-server: node3: nfs-server does not run (inactive)"]
+    assert lines(judge(machines)) == ["service nfs-server: node3: nfs-server is not running (inactive)"]
 
 
 def test_the_share_of_a_machine_that_is_off_is_its_consequence() -> None:

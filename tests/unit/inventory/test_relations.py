@@ -91,10 +91,10 @@ def split(variables: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 ADDRESS_CASES = {
     "no address": case(
-        "os_address", "node1.lan", 'is "node1.lan", which is no IP address. Write it as in 192.168.1.11.'
+        "os_address", "node1.lan", 'is "node1.lan", which is not an IP address. Write it as in 192.168.1.11.'
     ),
     "a network": case(
-        "os_address", "10.0.0.1/24", 'is "10.0.0.1/24", which is no IP address. Write it as in 192.168.1.11.'
+        "os_address", "10.0.0.1/24", 'is "10.0.0.1/24", which is not an IP address. Write it as in 192.168.1.11.'
     ),
     "Debian's own": case(
         "os_address",
@@ -157,7 +157,7 @@ ACCOUNT_CASES = {
     "an invalid name": case(
         "accounts_users",
         [user("Alice B", 2001)],
-        '"Alice B" is no valid name. Use at most 32 lower-case letters, digits, - and _, and begin with a letter.',
+        '"Alice B" is not a valid name. Use at most 32 lower-case letters, digits, - and _, and begin with a letter.',
     ),
     "an unknown group": case(
         "accounts_users",
@@ -198,7 +198,7 @@ ACCOUNT_CASES = {
     "half a key": case(
         "accounts_users",
         [user("alice", 2001, keys=[KEY, "alice@home"])],
-        "key 2 of alice is no public key. Write one line such as: ssh-ed25519 AAAA… comment.",
+        "key 2 of alice is not a public key. Write one line such as: ssh-ed25519 AAAA… comment.",
     ),
     "a private key": case(
         "accounts_users",
@@ -281,15 +281,19 @@ SLURM_CASES = {
         'is "My Cluster". Use at most 40 lower-case letters, digits, - and _, and begin with a letter or digit.',
     ),
     "an unknown key": case(
-        "slurm_config", {"SlurmdTimeuot": 60}, "SlurmdTimeuot is no key that Slurm knows. Did you mean SlurmdTimeout?"
+        "slurm_config",
+        {"SlurmdTimeuot": 60},
+        "SlurmdTimeuot is not a key that Slurm knows. Did you mean SlurmdTimeout?",
     ),
     "a key in another case": case(
-        "slurm_config", {"slurmdtimeout": 60}, "slurmdtimeout is no key that Slurm knows. Did you mean SlurmdTimeout?"
+        "slurm_config",
+        {"slurmdtimeout": 60},
+        "slurmdtimeout is not a key that Slurm knows. Did you mean SlurmdTimeout?",
     ),
     "a key like no other": case(
         "slurm_config",
         {"Qqqqq": 60},
-        "Qqqqq is no key that Slurm knows. Its keys are in the manual page slurm.conf(5).",
+        "Qqqqq is not a key that Slurm knows. Its keys are in the manual page slurm.conf(5).",
     ),
     "a removed key": case(
         "slurm_config",
@@ -356,7 +360,7 @@ SLURM_CASES = {
     "an unknown key of cgroup.conf": case(
         "slurm_cgroup_config",
         {"ConstrainCore": True},
-        "ConstrainCore is no key that Slurm knows. Did you mean ConstrainCores?",
+        "ConstrainCore is not a key that Slurm knows. Did you mean ConstrainCores?",
     ),
     "a number of cgroup.conf": case(
         "slurm_cgroup_config", {"MaxRAMPercent": "all"}, 'MaxRAMPercent is "all". Write a number.'
@@ -373,7 +377,9 @@ SLURM_CASES = {
         "gpu is not a worker in the inventory. Name a worker of the inventory, or add this one to it.",
     ),
     "an unknown key of a node": case(
-        "slurm_nodes", {"node1": {"RealMem": 1}}, "node1: RealMem is no key that Slurm knows. Did you mean RealMemory?"
+        "slurm_nodes",
+        {"node1": {"RealMem": 1}},
+        "node1: RealMem is not a key that Slurm knows. Did you mean RealMemory?",
     ),
     "an address in the wrong place": case(
         "slurm_nodes",
@@ -383,10 +389,10 @@ SLURM_CASES = {
     "a node without keys": case(
         "slurm_nodes",
         {"node1": "Weight=1"},
-        'node1 is "Weight=1", which is no mapping. Write its keys and values below it.',
+        'node1 is "Weight=1", which is not a mapping. Write its keys and values below it.',
     ),
     "an unknown key of a partition": case(
-        "slurm_partitions", {"main": {"Node": "ALL"}}, "main: Node is no key that Slurm knows. Did you mean Nodes?"
+        "slurm_partitions", {"main": {"Node": "ALL"}}, "main: Node is not a key that Slurm knows. Did you mean Nodes?"
     ),
     "an unknown node in a partition": case(
         "slurm_partitions",
@@ -401,7 +407,7 @@ SLURM_CASES = {
     "a partition's name": case(
         "slurm_partitions",
         {"my part": {"Nodes": "ALL"}},
-        '"my part" is no partition name. Use letters, digits, - and _.',
+        '"my part" is not a partition name. Use letters, digits, - and _.',
     ),
     "two defaults": case(
         "slurm_partitions",

@@ -85,7 +85,7 @@ def _members(content: bytes) -> dict[str, bytes]:
         for member in tar:
             stream = tar.extractfile(member)
             if stream is None:
-                raise DamagedError(f"{member.name} is no regular file")
+                raise DamagedError(f"{member.name} is not a regular file")
             found[member.name] = stream.read()
     return found
 

@@ -121,7 +121,7 @@ def _ports(model: Model) -> Iterator[Problem]:
         first, _, last = (pair.value if pair else str(default)).partition("-")
         numbers = [conf_model.number(text) for text in (first, last or first)]
         if pair and not all(number is not None and 0 < number < 65536 for number in numbers):
-            yield pair.line, f"{key} is no port", "use a number up to 65535"
+            yield pair.line, f"{key} is not a port", "use a number up to 65535"
         elif all(number is not None for number in numbers):
             ports[key] = range(int(first), int(last or first) + 1)
     if len(ports) == 2 and ports["SlurmdPort"][0] in ports["SlurmctldPort"]:

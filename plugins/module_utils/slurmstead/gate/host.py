@@ -73,7 +73,7 @@ def not_writable(path: pathlib.Path, user: str) -> str:
     except KeyError:
         return ""
     if not stat.S_ISDIR(seen.st_mode):
-        return f"{path} is no directory"
+        return f"{path} is not a directory"
     groups = {entry.pw_gid, *(group.gr_gid for group in grp.getgrall() if user in group.gr_mem)}
     shift = 6 if seen.st_uid == entry.pw_uid else 3 if seen.st_gid in groups else 0
     allowed = entry.pw_uid == 0 or (seen.st_mode >> shift) & 0o3 == 0o3

@@ -141,7 +141,7 @@ class Problem:
     subject: str
     """a variable, group, host or file"""
     wrong: str
-    """a clause without a full stop: `is 300, which is no address`"""
+    """a clause without a full stop: `is 300, which is not an address`"""
     advice: str
     """what to do, as an imperative without a full stop, or as a question"""
     hosts: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ def test_an_inventory_that_is_missing_is_named(project, stead, capsys, arguments
 
 def test_an_archive_has_no_directory_made_for_it(stead, capsys, tmp_path):
     assert stead("backup", "--output", tmp_path / "missing" / "a.tar.gz", "-i", LAB_INVENTORY) == ExitCode.USAGE
-    assert "there is no directory" in capsys.readouterr().err
+    assert "there is not a directory" in capsys.readouterr().err
 
 
 @pytest.mark.slow

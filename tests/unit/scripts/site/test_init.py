@@ -70,8 +70,8 @@ def test_all_mistakes_are_said_at_once_and_nothing_is_written(ann, stead, capsys
         "host node3: has the addresses 192.0.2.3 and 300",
         "--worker x=192.0.2.4: is given 2 times",
         "host no.de: has a dot",
-        'address (node3): is "300", which is no IP address',
-        'address (node4): is "", which is no IP address',
+        'address (node3): is "300", which is not an IP address',
+        'address (node4): is "", which is not an IP address',
         "--user: root belongs to the system",
     ):
         assert part in said

@@ -32,10 +32,10 @@ def services(cluster: Cluster) -> Iterator[Finding]:
                 words = state["sub"] if state["active"] == "activating" else state["active"]
                 result = "" if state["result"] in ("", "success") else f", {state['result']}"
                 said = f": {state['said']}" if state["said"] else ""
-                yield Finding(name, f"service {unit}", f"{unit} does not run ({words}{result}){said}", look)
+                yield Finding(name, f"service {unit}", f"{unit} is not running ({words}{result}){said}", look)
             elif state["enabled"] not in AT_BOOT:
                 yield Finding(
-                    name, "boot", f"{unit} is not started at boot", f"`systemctl enable {unit}`, or run site.yml"
+                    name, "boot", f"{unit} is not enabled at boot", f"`systemctl enable {unit}`, or run site.yml"
                 )
 
 
@@ -55,7 +55,7 @@ def descriptions(cluster: Cluster) -> Iterator[Finding]:
         for unit, state in facts["units"].items():
             # What a masked one would do is of no matter, and systemd can say so of it too.
             if state["reload"] and state["load"] != "masked":
-                seen = f"the description of {unit} was changed, and systemd has not read it"
+                seen = f"the unit file of {unit} was changed, and systemd has not reloaded it"
                 yield Finding(name, "reload", seen, f"`systemctl daemon-reload`, then `systemctl restart {unit}`")
 
 
@@ -88,7 +88,7 @@ def packages(cluster: Cluster) -> Iterator[Finding]:
         for name, version in versions.items():
             if version != usual:
                 seen = f"{package} {version} is installed, and {usual} on {others}"
-                yield Finding(name, "version", seen, "`stead upgrade` gives all machines the same")
+                yield Finding(name, "version", seen, "`stead upgrade` installs the same on all machines")
 
 
 def mixtures(cluster: Cluster) -> Iterator[Finding]:
@@ -98,5 +98,5 @@ def mixtures(cluster: Cluster) -> Iterator[Finding]:
         found = facts["packages"].get("slurmd") or facts["packages"].get("slurm-client") or ""
         node = series(found)
         if controller in OLDEST_PEER and node and not can_talk(controller, node):
-            seen = f"slurmctld {controller} on {cluster.control} does not understand its Slurm {node}"
+            seen = f"slurmctld {controller} on {cluster.control} is incompatible with its Slurm {node}"
             yield Finding(name, "mixture", seen, "install the same release on both", both([name], "version"))

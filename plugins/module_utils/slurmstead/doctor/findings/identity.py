@@ -12,7 +12,7 @@ CLOCK = 1.0
 
 KEY_MODE = "0400 munge:munge"
 AGREE = "run site.yml --tags munge"
-MAKESTEP = "see `chronyc sources`; `chronyc makestep` puts it right at once"
+MAKESTEP = "see `chronyc sources`; `chronyc makestep` corrects it at once"
 
 
 def clocks(cluster: Cluster) -> Iterator[Finding]:
@@ -24,15 +24,15 @@ def clocks(cluster: Cluster) -> Iterator[Finding]:
     off = {name: low if low > 0 else high for name, (low, high) in bounds.items() if low > CLOCK or high < -CLOCK}
     if cluster.brain and 1 < len(off) == len(bounds) and _agree(bounds.values()):
         # The others follow it, so their chrony takes them for wrong.
-        seen = f"its clock is at least {_apart(-min(off.values(), key=abs))} those of all others"
-        yield Finding(cluster.control, "clock", seen, f"{MAKESTEP}, or `date --set` where it has no server")
+        seen = f"its clock is at least {_apart(-min(off.values(), key=abs))} the clocks of all others"
+        yield Finding(cluster.control, "clock", seen, f"{MAKESTEP}, or `date --set` if it has no server")
         return
     for name, facts in cluster.machines.items():
         by_chrony = facts["clock"]["offset"] or 0.0
         if name in off:
             seen = f"its clock is at least {_apart(off[name])} that of {cluster.control}"
         elif abs(by_chrony) > CLOCK:
-            seen = f"its clock is {abs(by_chrony):.0f} s off, says chrony"
+            seen = f"its clock is {abs(by_chrony):.0f} s off according to chrony"
         else:
             continue
         yield Finding(name, "clock", seen, MAKESTEP)
@@ -65,7 +65,7 @@ def accounts(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "accounts", f"the user {user} is missing", "run site.yml --tags accounts")
             elif tuple(there) != wanted:
                 seen = f"{user} has the numbers {_ids(there)}, and the inventory says {_ids(wanted)}"
-                advice = "give the files to the latter, then use usermod and groupmod"
+                advice = "change the owner of the files, then run usermod and groupmod"
                 yield Finding(name, "accounts", seen, advice)
         known = cluster.brain.get("accounts", {})
         for user, there in facts["accounts"].items():
@@ -86,7 +86,7 @@ def groups(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "groups", f"the group {group} is missing", advice, causes)
             elif there != wanted:
                 seen = f"the group {group} has the number {there}, and the inventory says {wanted}"
-                yield Finding(name, "groups", seen, "give the files to the latter, then use groupmod", causes)
+                yield Finding(name, "groups", seen, "change the group of the files, then run groupmod", causes)
         known = cluster.brain.get("groups", {})
         for group, there in facts["groups"].items():
             if known.get(group, there) != there and group not in cluster.logins | cluster.groups.keys():
@@ -106,9 +106,9 @@ def keys(cluster: Cluster) -> Iterator[Finding]:
         if key["error"]:
             yield Finding(name, "key", f"/etc/munge/munge.key cannot be read: {key['error']}", AGREE)
         elif born and key["digest"] != born:
-            yield Finding(name, "key", f"its MUNGE key is not that of {cluster.control}", AGREE)
+            yield Finding(name, "key", f"its MUNGE key differs from that of {cluster.control}", AGREE)
         elif key["mode"] != KEY_MODE:
-            yield Finding(name, "key", f"its MUNGE key is {key['mode']}, and not {KEY_MODE}", AGREE)
+            yield Finding(name, "key", f"its MUNGE key is {key['mode']}; expected {KEY_MODE}", AGREE)
 
 
 def signatures(cluster: Cluster) -> Iterator[Finding]:
@@ -124,11 +124,11 @@ def round_trips(cluster: Cluster) -> Iterator[Finding]:
     """Every machine reads what every other signed."""
     old = {name for name in cluster.machines if _has_old_key(cluster, name)}
     for name in sorted(old):
-        yield Finding(name, "munge", "munge still has the key before this one", "`systemctl restart munge`")
+        yield Finding(name, "munge", "munge still uses the previous key", "`systemctl restart munge`")
     for reader, refused in cluster.refused.items():
         for signer, said in refused.items():
             if not old & {reader, signer}:
-                seen = f"it cannot read what {signer} signed ({said.removeprefix('unmunge: ')})"
+                seen = f"it cannot decode credentials of {signer} ({said.removeprefix('unmunge: ')})"
                 causes = both([reader, signer], "key", "clock", "munge", "service munge")
                 advice = f"compare keys and clocks of both, and see `journalctl -u munge` on {signer}"
                 yield Finding(reader, "credential", seen, advice, causes)

@@ -25,7 +25,9 @@ def silent_machines(cluster: Cluster) -> Iterator[Finding]:
     """A machine that cannot be checked, though it should be on."""
     for name, why in cluster.silent.items():
         if not cluster.sleeps(name):
-            yield Finding(name, "ssh", f"it cannot be checked ({why})", f"is it on, and does `ssh` reach {name}?")
+            yield Finding(
+                name, "ssh", f"it cannot be checked ({why})", f"check that it is on and that `ssh {name}` works"
+            )
 
 
 def names(cluster: Cluster) -> Iterator[Finding]:
@@ -66,7 +68,7 @@ def ports(cluster: Cluster) -> Iterator[Finding]:
             meant = port["process"] in expected or port["port"] in facts["wanted"]["ports"]
             # What listens to the cluster's own address is for the cluster.
             if not meant and port["address"] != cluster.addresses.get(name):
-                where = "to everybody" if port["address"] in ANY else f"on {port['address']}"
+                where = "to all networks" if port["address"] in ANY else f"on {port['address']}"
                 seen = f"port {port['port']} is open {where} ({port['process']}, process {port['pid']})"
-                advice = "end it, let it listen to 127.0.0.1 only, or name it in os_open_ports"
+                advice = "stop it, make it listen on 127.0.0.1 only, or list the port in os_open_ports"
                 yield Finding(name, "port", seen, advice)

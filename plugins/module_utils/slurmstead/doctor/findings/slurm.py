@@ -32,13 +32,13 @@ def answers(cluster: Cluster) -> Iterator[Finding]:
             above = both([cluster.control], "answer") if name != cluster.control else ()
             # Clients read what slurmd has fetched.
             below = () if facts["slurm"]["files"] or facts["slurm"]["fetched"] else both([name], "service slurmd")
-            yield Finding(name, "answer", f"slurmctld cannot be asked: {error}", advice, causes + above + below)
+            yield Finding(name, "answer", f"slurmctld does not answer it: {error}", advice, causes + above + below)
 
 
 def places(cluster: Cluster) -> Iterator[Finding]:
     """slurmctld can write its state and its log; one that runs goes on without, and forgets what it cannot write."""
     for seen in cluster.brain.get("slurm", {}).get("unwritable", []):
-        yield Finding(cluster.control, "state", seen, "run site.yml --tags slurm, or give it the owner that it needs")
+        yield Finding(cluster.control, "state", seen, "run site.yml --tags slurm, or correct its owner")
 
 
 def published(cluster: Cluster) -> Iterator[Finding]:
@@ -49,12 +49,17 @@ def published(cluster: Cluster) -> Iterator[Finding]:
     expected = conf_model.read(cluster.files["slurm.conf"]).nodes
     unknown = sorted(name for name, _ in cluster.running("slurmd") if name not in expected)
     if unknown:
-        seen = f"slurm.conf was not compared: nothing is remembered here of the hardware of {', '.join(unknown)}"
-        yield Finding(cluster.control, "hardware", seen, "run site.yml from here, or use the inventory of who does")
+        seen = f"slurm.conf was not compared: this computer does not have the measured hardware of {', '.join(unknown)}"
+        yield Finding(
+            cluster.control,
+            "hardware",
+            seen,
+            "run site.yml from this computer, or use the inventory of the one that does",
+        )
         return
     differences = _differences(slurm["files"], cluster.files, slurm.get("version", ""))
     if differences:
-        advice = "run site.yml for the inventory's, or write what is meant to stay into slurm_config"
+        advice = "run site.yml to restore it, or add what should stay to slurm_config"
         yield Finding(cluster.control, "configuration", f"/etc/slurm differs from the inventory: {differences}", advice)
 
 
@@ -72,7 +77,7 @@ def _differences(found: Mapping[str, str], wanted: Mapping[str, str], version: s
 def loaded(cluster: Cluster) -> Iterator[Finding]:
     """slurmctld has loaded the file that is there."""
     if cluster.brain.get("slurm", {}).get("match") is False:
-        seen = "slurmctld has not loaded slurm.conf as it is in /etc/slurm now"
+        seen = "slurmctld has not loaded the current /etc/slurm/slurm.conf"
         yield Finding(cluster.control, "loaded", seen, "run site.yml --tags slurm, which checks the file first")
 
 
@@ -99,7 +104,7 @@ def restarts(cluster: Cluster) -> Iterator[Finding]:
     """Every slurmd has been started since the last change that it reads at its start only."""
     for name in cluster.brain.get("slurm", {}).get("restarts", []):
         if not cluster.sleeps(name):
-            seen = "slurmd has not been restarted since the configuration changed"
+            seen = "slurmd still needs a restart for the changed configuration"
             yield Finding(name, "restart", seen, "run site.yml; jobs go on", both([name], "ssh", "service slurmd"))
 
 

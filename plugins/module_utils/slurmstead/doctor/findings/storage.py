@@ -59,9 +59,9 @@ def space(cluster: Cluster) -> Iterator[Finding]:
             told.add(state["id"])
             if state["free"] * PART < state["size"] and state["free"] < MUCH:
                 seen = f"{path} is nearly full: {state['free']} of {state['size']} MiB are free"
-                yield Finding(name, "space", seen, f"`du -xh -d2 {path} | sort -h` shows what takes it")
+                yield Finding(name, "space", seen, f"`du -xh -d2 {path} | sort -h` shows what uses it")
             elif state["free_inodes"] * PART < state["inodes"]:
-                seen = f"{path} has hardly any inode left: {state['free_inodes']} of {state['inodes']}"
+                seen = f"{path} is nearly out of inodes: {state['free_inodes']} of {state['inodes']}"
                 yield Finding(name, "space", seen, "remove small files")
 
 

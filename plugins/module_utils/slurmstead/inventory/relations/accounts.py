@@ -94,7 +94,7 @@ def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:
             ):
                 yield (
                     "accounts_users",
-                    f"key {number} of {user['name']} is no public key",
+                    f"key {number} of {user['name']} is not a public key",
                     "Write one line such as: ssh-ed25519 AAAA… comment",
                 )
 
@@ -107,7 +107,7 @@ def _name_violations(variable: str, entries: Users) -> Iterator[Violation]:
         elif not USER_NAME.fullmatch(name):
             yield (
                 variable,
-                f"{shown(name)} is no valid name",
+                f"{shown(name)} is not a valid name",
                 "Use at most 32 lower-case letters, digits, - and _, and begin with a letter",
             )
 

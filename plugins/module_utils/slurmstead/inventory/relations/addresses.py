@@ -15,7 +15,7 @@ def address_is_usable(os_address: str) -> Iterator[Violation]:
     try:
         address = ipaddress.ip_address(os_address)
     except ValueError:
-        yield "os_address", f"is {shown(os_address)}, which is no IP address", "Write it as in 192.168.1.11"
+        yield "os_address", f"is {shown(os_address)}, which is not an IP address", "Write it as in 192.168.1.11"
         return
     if address.is_loopback:
         yield (

@@ -82,7 +82,7 @@ def partitions_are_valid(
     """A partition's keys are slurm.conf's, and its nodes are workers: slurmctld stops at an unknown node."""
     for name, settings in slurm_partitions.items():
         if not re.fullmatch(r"[A-Za-z0-9_-]+", str(name)):
-            yield "slurm_partitions", f"{shown(name)} is no partition name", "Use letters, digits, - and _"
+            yield "slurm_partitions", f"{shown(name)} is not a partition name", "Use letters, digits, - and _"
         yield from _settings_violations(
             "slurm_partitions", str(name), settings, conf_keys.PARTITION, OWNED_PARTITION, slurm_version
         )
@@ -130,7 +130,7 @@ def _settings_violations(
     if isinstance(settings, Mapping):
         yield from _key_violations(variable, f"{name}: ", settings, table, owned, version)
     else:
-        yield variable, f"{name} is {shown(settings)}, which is no mapping", "Write its keys and values below it"
+        yield variable, f"{name} is {shown(settings)}, which is not a mapping", "Write its keys and values below it"
 
 
 def _key_violations(
@@ -150,7 +150,7 @@ def _key_violations(
         elif key is None:
             match = nearest(str(name), keys)
             advice = f"Did you mean {match}?" if match else "Its keys are in the manual page slurm.conf(5)"
-            yield variable, f"{place}{name} is no key that Slurm knows", advice
+            yield variable, f"{place}{name} is not a key that Slurm knows", advice
         elif version is not None and version not in key.versions:
             yield (
                 variable,
