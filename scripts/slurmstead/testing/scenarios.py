@@ -64,6 +64,7 @@ SCENARIOS = (
     Scenario("default", ci=True),
     Scenario("limit"),
     Scenario("health", ci=True),
+    Scenario("drop_ins"),
     Scenario("disks", ci=True),
     Scenario("reboot", ci=True, destroys=True),
     Scenario("smoke"),
