@@ -1,4 +1,4 @@
-"""Verbs of the lab, virtual machines on this computer: demo, faults, lab up, lab down, lab status, lab ssh."""
+"""Verbs of the lab, machines on this computer: demo, faults, lab up, lab down, lab status, lab ssh."""
 
 import os
 import pathlib
@@ -20,6 +20,12 @@ LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="T
 Release = Annotated[str | None, typer.Option("--release", help="Debian of the machines: bookworm or trixie.")]
 Clean = Annotated[
     bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")
+]
+Native = Annotated[
+    bool,
+    typer.Option(
+        "--native", help="Start containers instead of virtual machines: as fast as this computer. Needs root."
+    ),
 ]
 
 
@@ -51,13 +57,18 @@ def faults(
 
 @lab_app.command("up")
 def lab_up(
-    inventory: LabInventory = LAB_INVENTORY, name: LabName = None, release: Release = None, clean: Clean = False
+    inventory: LabInventory = LAB_INVENTORY,
+    name: LabName = None,
+    release: Release = None,
+    clean: Clean = False,
+    native: Native = False,
 ) -> None:
     """Start the machines that do not run; build their image first if there is none."""
     from slurmstead.lab import machines as lab
 
     chosen = lab.choose(name, inventory)
-    lab.up(messages, inventory.absolute(), lab.variables(image="clean" if clean else None, release=release))
+    given = lab.variables(image="clean" if clean else None, release=release, native=native)
+    lab.up(messages, inventory.absolute(), given)
     lab.print_status(out, lab.status(lab_directory(chosen)))
 
 

@@ -15,18 +15,31 @@ from slurmstead.errors import MachineError
 PACKAGES_ANSIBLE = {"openssh-client": "reaches the machines", "rsync": "copies what is submitted"}
 """Packages, each with its purpose; their names are the same in Debian 12 and 13 and in Ubuntu 22.04 and 24.04."""
 
-PACKAGES = {
+PACKAGES_IMAGE = {
     **PACKAGES_ANSIBLE,
     "arch-test": "mmdebstrap asks it which architectures run here",
     "e2fsprogs": "makes the image's file system",
     "iproute2": "the network of native clusters",
     "mmdebstrap": "builds the image",
+}
+"""The same for an image."""
+
+PACKAGES = {
+    **PACKAGES_IMAGE,
     "qemu-system-x86": "runs the machines",
     "qemu-utils": "makes their disks",
     "uidmap": "lets an ordinary user build the image",
     "vde2": "the switch between the machines",
 }
-"""The same for the lab."""
+"""The same for a lab of virtual machines."""
+
+PACKAGES_NATIVE = {
+    **PACKAGES_IMAGE,
+    "iproute2": "makes the network between the containers",
+    "slirp4netns": "leads from the containers to the mirror",
+    "systemd-container": "runs the containers",
+}
+"""The same for a lab of containers."""
 
 PACKAGES_ARM64 = {
     "device-tree-compiler": "writes what a board says of its CPUs",
@@ -69,14 +82,15 @@ def apt(arguments: list[str], *, root: bool) -> list[str]:
     return [*([] if root else ["sudo"]), *quiet, *arguments]
 
 
-def ensure_packages(console: Console, *, lab: bool = True, arm64: bool = False) -> list[str]:
-    """Install what is missing for Ansible, for a `lab`, and for `arm64` in it; return the names of the packages.
+def ensure_packages(console: Console, *, lab: bool = True, arm64: bool = False, native: bool = False) -> list[str]:
+    """Install what is missing for Ansible, a `lab` (of containers if `native`), and `arm64` in it; return the packages.
 
     Asks sudo, saying what for, unless root.
 
     :raises MachineError: this is not a Debian or Ubuntu, apt-get could not install them, or arm64 programs do not run
     """
-    purposes = {**(PACKAGES if lab else PACKAGES_ANSIBLE), **(PACKAGES_ARM64 if arm64 else {})}
+    kind = PACKAGES_NATIVE if native else PACKAGES if lab else PACKAGES_ANSIBLE
+    purposes = {**kind, **(PACKAGES_ARM64 if arm64 else {})}
     wanted = missing_packages(purposes)
     if wanted:
         width = max(len(package) for package in wanted)

@@ -1,4 +1,4 @@
-"""The lab: the machines of inventory/lab as virtual machines on this computer."""
+"""The lab: the machines of inventory/lab as virtual machines or containers on this computer."""
 
 import concurrent.futures
 import dataclasses
@@ -13,13 +13,19 @@ from rich.table import Table
 
 from slurmstead.errors import MachineError, UsageError
 from slurmstead.lab import host
-from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, lab_directory
 from slurmstead.runner import playbook, processes
 from slurmstead.runner.outcome import Result
 from slurmstead.runner.progress import Progress
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 """Names of labs; they become part of socket paths, which may have 107 bytes (unix(7))."""
+
+LEFT_OUT = (
+    "Containers share this computer's kernel. Left out: NFS (the share is a directory of this computer), LVM (scratch "
+    "is a directory), cgroups (proctrack/linuxproc; the smoke test's one-cpu and memory-limit fail), setting the clock."
+)
+"""What differs between containers and virtual machines."""
 
 PROBE_SECONDS = 20
 """How long a machine may take to answer; a busy emulated one needs several seconds for a login."""
@@ -53,9 +59,9 @@ def choose(name: str | None, inventory: pathlib.Path = LAB_INVENTORY) -> str:
     return chosen
 
 
-def variables(*, image: str | None, release: str | None) -> dict[str, str]:
+def variables(*, image: str | None, release: str | None, native: bool = False) -> dict[str, str]:
     """Return the variables of the playbooks that a caller has set."""
-    given = {"lab_image": image, "lab_release": release}
+    given = {"lab_image": image, "lab_release": release, "lab_kind": "container" if native else None}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -68,15 +74,49 @@ def needs_arm64(inventory: pathlib.Path) -> bool:
     return any(host.get("lab_board") or host.get("lab_architecture") == "arm64" for host in hosts)
 
 
+def is_native(directory: pathlib.Path) -> bool:
+    """Whether a lab that exists is made of containers."""
+    return (directory / "bridge").exists()
+
+
 def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
-    """Start the machines that do not run; installs what this computer lacks for it."""
-    host.ensure_packages(console, arm64=needs_arm64(inventory))
-    return _play(console, "create-lab.yml", inventory, extra_vars)
+    """Start the machines that do not run; installs what this computer lacks for it.
+
+    :raises UsageError: containers are wanted, and a machine of the inventory cannot be one
+    :raises MachineError: containers are wanted by an ordinary user
+    """
+    directory = lab_directory(os.environ["STEAD_LAB"])
+    if extra_vars.get("lab_kind") != "container" and not is_native(directory):
+        host.ensure_packages(console, arm64=needs_arm64(inventory))
+        return _play(console, "create-lab.yml", inventory, extra_vars)
+    if needs_arm64(inventory):
+        raise UsageError(
+            f"{inventory} has a machine of another architecture, which a container cannot have",
+            "Start it without --native.",
+        )
+    _need_root("start")
+    host.ensure_packages(console, native=True)
+    result = _play(console, "create-lab.yml", inventory, extra_vars)
+    console.print(LEFT_OUT, highlight=False, soft_wrap=True)
+    return result
 
 
 def down(console: Console, inventory: pathlib.Path = LAB_INVENTORY) -> Result:
-    """End the machines and remove their files."""
+    """End the machines and remove their files.
+
+    :raises MachineError: they are containers, and an ordinary user asks
+    """
+    if is_native(lab_directory(os.environ["STEAD_LAB"])):
+        _need_root("end")
     return _play(console, "destroy-lab.yml", inventory, {})
+
+
+def _need_root(verb: str) -> None:
+    if os.geteuid() != 0:
+        raise MachineError(
+            f"only root can {verb} containers (--native), seen user {os.geteuid()}",
+            "Run it as root, for example with sudo; virtual machines (without --native) need no root.",
+        )
 
 
 def _play(console: Console, name: str, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
@@ -124,7 +164,9 @@ def status(directory: pathlib.Path) -> list[Node]:
     def look(name: str, pid: int | None) -> Node:
         if pid is None:
             return Node(name, None, None, None)
-        return Node(name, pid, processes.memory_bytes([pid]), _release(directory, name))
+        # What runs in a container runs below the process that started it.
+        inside = [process.pid for process in processes.descendants(pid)]
+        return Node(name, pid, processes.memory_bytes([pid, *inside]), _release(directory, name))
 
     found = pids(directory)
     with concurrent.futures.ThreadPoolExecutor() as pool:

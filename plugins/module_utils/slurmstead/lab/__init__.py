@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a virtual machine of the lab is made of.
+"""What a virtual machine or a container of the lab is made of.
 
-The module lab_machine comes in here.
+The modules lab_machine and lab_container come in here.
 """
