@@ -1,1 +1,1 @@
-"""The command behind scripts/stead: it runs the playbooks of this repository and says how they went."""
+"""The command behind scripts/stead: runs the playbooks of this repository and reports their results."""

@@ -1,4 +1,4 @@
-"""`python -m slurmstead` is scripts/stead without its launcher."""
+"""`python -m slurmstead` is scripts/stead without the launcher script."""
 
 import sys
 

@@ -1,16 +1,16 @@
-"""Everything that ends a command early.
+"""The errors that end a command, with their exit codes.
 
 SteadError
-├── CheckFailed        1  a check says that something is not as it must be
-├── UsageError         2  what was asked for cannot be done as written
-│   ├── InventoryError 2  the inventory is missing, empty or refused by validation
+├── CheckFailed        1  a check found a problem
+├── UsageError         2  the request cannot be carried out as written
+│   ├── InventoryError 2  the inventory is missing, empty or invalid
 │   └── MachineError   2  this computer lacks something that the command needs
-├── UnreachableError   3  a host did not answer; the others were carried on with
+├── UnreachableError   3  a host did not answer; the run may have completed the others
 ├── TaskError          4  a task failed on a host
-│   └── JobFailed      4  a job on the cluster did not end well
-└── Interrupted  128 + n  ended by signal n: 130 after Ctrl-C, 143 after SIGTERM
+│   └── JobFailed      4  a job on the cluster failed
+└── Interrupted  128 + n  stopped by signal n: 130 after Ctrl-C, 143 after SIGTERM
 
-The exit codes are an interface: docs/tour.md lists them and tests/unit/scripts/cli/test_exit_codes.py holds them.
+The exit codes are an interface: docs/tour.md lists them, and tests/unit/scripts/cli/test_exit_codes.py checks them.
 """
 
 import enum
@@ -18,7 +18,7 @@ from typing import ClassVar
 
 
 class ExitCode(enum.IntEnum):
-    """What the command tells its caller."""
+    """The exit codes of the command."""
 
     OK = 0
     CHECK_FAILED = 1
@@ -29,7 +29,7 @@ class ExitCode(enum.IntEnum):
 
 
 class SteadError(Exception):
-    """An end with an exit code; the text says what was expected and seen, `hint` what to do."""
+    """An error with an exit code; the text says what was expected and seen, `hint` what to do."""
 
     exit_code: ClassVar[ExitCode]
 
@@ -44,19 +44,19 @@ class SteadError(Exception):
 
 
 class CheckFailed(SteadError):
-    """A check says that something is not as it must be."""
+    """A check found a problem."""
 
     exit_code = ExitCode.CHECK_FAILED
 
 
 class UsageError(SteadError):
-    """What was asked for cannot be done as written."""
+    """The request cannot be carried out as written."""
 
     exit_code = ExitCode.USAGE
 
 
 class InventoryError(UsageError):
-    """The inventory is missing, empty or refused by validation."""
+    """The inventory is missing, empty or invalid."""
 
 
 class MachineError(UsageError):
@@ -76,7 +76,7 @@ class TaskError(SteadError):
 
 
 class JobFailed(TaskError):
-    """A job on the cluster did not end well; `state` is how, `tail` the end of what it complained of."""
+    """A job on the cluster failed; `state` is its final state, `tail` the last lines of its standard error."""
 
     def __init__(self, text: str, hint: str = "", state: object = None, tail: str = "") -> None:
         super().__init__(f"{text}\n{tail}" if tail else text, hint)
@@ -85,7 +85,7 @@ class JobFailed(TaskError):
 
 
 class Interrupted(SteadError):
-    """The user, or whoever watches over the command, ended it."""
+    """A signal from the user or another process stopped the command."""
 
     exit_code = ExitCode.INTERRUPTED
 
@@ -95,5 +95,5 @@ class Interrupted(SteadError):
 
     @property
     def code(self) -> int:
-        """128 + the signal's number, as a shell would say it."""
+        """128 + the signal's number, as in a shell."""
         return 128 + self.signal_number

@@ -1,4 +1,4 @@
-"""Where things stand."""
+"""Paths of files and directories."""
 
 import os
 import pathlib

@@ -2,7 +2,7 @@
 
     PYTHONPATH=scripts python -m slurmstead.role_docs [--check]
 
-With --check it writes nothing, and ends with 1 where a table is not that of the spec.
+With --check it writes nothing, and exits with 1 if a table differs from its spec.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ HEADER = ("Variable", "Type", "Default", "Meaning")
 
 
 class DocsError(Exception):
-    """A README that cannot hold a table; the text says why and what to do."""
+    """A README without valid markers for the table; the text says why and what to do."""
 
 
 def options_of(role: pathlib.Path) -> dict[str, dict[str, Any]]:
@@ -32,7 +32,7 @@ def options_of(role: pathlib.Path) -> dict[str, dict[str, Any]]:
 
 
 def table(options: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the table in Markdown, with a trailing newline; a sentence where a role has no variables.
+    """Return the table in Markdown, with a trailing newline; for a role without variables, a sentence.
 
     >>> print(table({"lab_cpus": {"type": "int", "default": 2, "description": "Number of C(vCPUs)."}}), end="")
     | Variable | Type | Default | Meaning |
@@ -62,7 +62,7 @@ def _type(option: Mapping[str, Any]) -> str:
 
 
 def _default(option: Mapping[str, Any]) -> str:
-    """Return the default as one would write it in an inventory."""
+    """Return the default in the notation of an inventory."""
     if option.get("required"):
         return "required"
     if "default" not in option:
@@ -73,7 +73,7 @@ def _default(option: Mapping[str, Any]) -> str:
 
 
 def _text(description: str | list[str]) -> str:
-    """Return a description with Ansible's markup (C(code), I(option) and their kin) as Markdown."""
+    """Return a description with Ansible's markup (C(code), I(option) and similar) as Markdown."""
     text = description if isinstance(description, str) else " ".join(description)
     return re.sub(r"\b[CIVOE]\(([^()]*(?:\([^()]*\))?[^()]*)\)", r"`\1`", text)
 
@@ -85,23 +85,23 @@ def _cell(text: str) -> str:
 def with_table(readme: str, options: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the README with the table between its markers.
 
-    Raises DocsError where it does not have each marker once, in order.
+    :raises DocsError: it does not have each marker once, in order
     """
     before, begin, rest = readme.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end or BEGIN in rest or END in after:
-        raise DocsError(f"must have one line {BEGIN} and below it one line {END}")
+        raise DocsError(f"must have one line {BEGIN}, and one line {END} below it")
     return f"{before}{BEGIN}\n{table(options)}{END}{after}"
 
 
 def stale(role: pathlib.Path) -> str | None:
-    """Return what a role's README should be where it is not; None where it is.
+    """Return the correct text of a role's README; None if the README is already correct.
 
-    Raises DocsError where there is no README that can hold a table.
+    :raises DocsError: the README is missing, or has no valid markers
     """
     path = role / "README.md"
     if not path.exists():
-        raise DocsError(f"{path.relative_to(ROOT)} is missing; write it, with the lines {BEGIN} and {END}")
+        raise DocsError(f"{path.relative_to(ROOT)} is missing; create it with the lines {BEGIN} and {END}")
     text = path.read_text()
     try:
         wanted = with_table(text, options_of(role))
@@ -111,24 +111,24 @@ def stale(role: pathlib.Path) -> str | None:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the tables, or only check them; end the process with a message where something is wrong."""
+    """Write the tables, or only check them; exit with a message if something is wrong."""
     if arguments not in ([], ["--check"]):
         raise SystemExit("usage: python -m slurmstead.role_docs [--check]")
-    complaints = []
+    problems = []
     for spec in sorted(ROOT.glob("roles/*/meta/argument_specs.yml")):
         role = spec.parents[1]
         try:
             wanted = stale(role)
         except DocsError as error:
-            complaints.append(str(error))
+            problems.append(str(error))
             continue
         if wanted is not None and arguments:
-            complaints.append(f"roles/{role.name}/README.md: the table is not that of the spec")
+            problems.append(f"roles/{role.name}/README.md: the table differs from the role's argument spec")
         elif wanted is not None:
             (role / "README.md").write_text(wanted)
-    if complaints:
-        complaints.append("To write the tables: PYTHONPATH=scripts python -m slurmstead.role_docs")
-        raise SystemExit("\n".join(complaints))
+    if problems:
+        problems.append("Write the tables: PYTHONPATH=scripts python -m slurmstead.role_docs")
+        raise SystemExit("\n".join(problems))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Numbers as people read them."""
+"""Numbers in readable form."""
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as people write it: 4.2 s, 3:07 min."""
+    """Return a duration in readable form: 4.2 s, 3:07 min."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"

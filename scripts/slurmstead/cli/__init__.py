@@ -1,4 +1,4 @@
 """The command line: verbs by theme, their options, and the exit code of each error.
 
-It parses and prints; the rooms below do the work. Only `__main__` uses it.
+It only parses and prints; the other packages do the work. Only `__main__` imports it.
 """

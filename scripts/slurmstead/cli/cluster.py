@@ -22,20 +22,22 @@ def up(
     limit: Limit = None,
     tags: Tags = None,
     check: Check = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show how files change.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show the changes in files.")] = False,
     plain: Plain = False,
 ) -> None:
-    """Make the machines of an inventory one cluster (site.yml)."""
+    """Turn the machines of an inventory into one cluster (site.yml)."""
     _carry_out(SITE, inventory, limit=limit, tags=tags, check=check, diff=diff, plain=plain)
 
 
 @app.command()
 def drift(inventory: Inventory, limit: Limit = None, tags: Tags = None, plain: Plain = False) -> None:
-    """Say what `up` would change, and change nothing; 1 if there is something."""
+    """Show what `up` would change. Changes nothing; exits with 1 if anything differs."""
     result = _carry_out(SITE, inventory, limit=limit, tags=tags, check=True, diff=True, plain=plain)
     changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
     if changed:
-        raise CheckFailed(f"{', '.join(changed)} would be changed", "`up` with the same options does it.")
+        raise CheckFailed(
+            f"{', '.join(changed)} would be changed", "To apply the changes, run `up` with the same options."
+        )
 
 
 @app.command()
@@ -44,7 +46,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
-    """Check all machines of a cluster: a line for each problem, and what to do. Changes nothing."""
+    """Check all machines of a cluster: one line per problem, with what to do. Changes nothing."""
     from slurmstead.cluster import doctor as visit
 
     report = visit.run(messages, inventory.absolute(), plain=plain)
@@ -62,7 +64,7 @@ def smoke(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
-    """Test a cluster as its users see it: one line for each check."""
+    """Test a cluster from a user's point of view. Prints one line per check."""
     from slurmstead.cluster import smoke as smoke_test
 
     report = smoke_test.run(messages, inventory.absolute(), plain=plain)
@@ -71,7 +73,7 @@ def smoke(
     else:
         smoke_test.print_report(out, report)
     if not report.ok:
-        raise CheckFailed("the cluster does not do what a user expects of it", "Each failed check says what to do.")
+        raise CheckFailed("the smoke test failed", "Follow the hint of each failed check above.")
 
 
 @app.command()
@@ -80,7 +82,7 @@ def hardware(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
-    """Show what the workers are, what is declared of them, and what slurm.conf will say. Changes nothing."""
+    """Compare the measured hardware of the workers with the inventory and slurm.conf. Changes nothing."""
     from slurmstead.cluster import hardware as measuring
 
     report = measuring.run(messages, inventory.absolute(), plain=plain)
@@ -91,7 +93,10 @@ def hardware(
     if report.error:
         raise report.error
     if not report.ok:
-        raise CheckFailed("the hardware differs from what is declared or remembered", "Each line with `look` says how.")
+        raise CheckFailed(
+            "the hardware differs from the inventory or from earlier measurements",
+            "Check the lines marked `look` above.",
+        )
 
 
 @app.command()
@@ -99,11 +104,15 @@ def backup(
     inventory: Inventory,
     output: Annotated[
         pathlib.Path | None,
-        typer.Option(help="The archive.", metavar="FILE", show_default="CLUSTER-TIME.tar.gz in your state directory"),
+        typer.Option(
+            help="Write the archive to this file.",
+            metavar="FILE",
+            show_default="CLUSTER-TIME.tar.gz in your state directory",
+        ),
     ] = None,
     plain: Plain = False,
 ) -> None:
-    """Write the queue, the MUNGE key and the configuration of a cluster into one archive. Jobs do not notice."""
+    """Back up the queue, the MUNGE key and the configuration of a cluster into one archive. Jobs are not affected."""
     from slurmstead.cluster import backup as archives
 
     archives.print_report(out, archives.run(messages, inventory.absolute(), output, plain=plain))
@@ -111,36 +120,38 @@ def backup(
 
 @app.command()
 def restore(
-    archive: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="What `stead backup` wrote.")],
+    archive: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="An archive written by `stead backup`.")],
     inventory: Inventory,
-    force: Annotated[bool, typer.Option("--force", help="Give up the jobs that the control node has now.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Discard the jobs that the control node has now.")] = False,
     plain: Plain = False,
 ) -> None:
-    """Make a cluster of an archive, onto a fresh control node too: `up`, with the queue and the key of then."""
+    """Restore a cluster from an archive, also onto a new control node: `up`, with the archived queue and MUNGE key."""
     if not archive.is_file():
-        raise UsageError(f"there is no archive {archive}", "Name a file that `stead backup` wrote.")
+        raise UsageError(f"there is no archive {archive}", "Give the path of an archive written by `stead backup`.")
     extra_vars = {"restore_archive": str(archive.absolute()), "restore_force": str(force)}
     _carry_out(PLAYBOOKS / "restore-cluster.yml", inventory, extra_vars=extra_vars, plain=plain)
 
 
 @app.command()
 def rotate_key(inventory: Inventory, plain: Plain = False) -> None:
-    """Give all nodes another MUNGE key. Jobs that run go on; none starts for the moment of change."""
+    """Give all nodes a new MUNGE key. Running jobs continue; no job starts during the change."""
     _carry_out(PLAYBOOKS / "rotate-key.yml", inventory, plain=plain)
 
 
 @app.command()
 def upgrade(
     inventory: Inventory,
-    limit: Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")] = None,
+    limit: Annotated[str | None, typer.Option(help="Change only these hosts.", metavar="HOSTS")] = None,
     at_once: Annotated[
         int | None,
-        typer.Option(help="How many workers at the same time, after the first.", min=1, show_default="a quarter"),
+        typer.Option(
+            help="Number of workers to upgrade at the same time, after the first.", min=1, show_default="a quarter"
+        ),
     ] = None,
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Upgrade the packages of all machines, control first, then the workers. Jobs go on."""
+    """Upgrade the packages of all machines, the control node first, then the workers. Running jobs continue."""
     from slurmstead.cluster import operations
     from slurmstead.cluster import upgrade as upgrading
 
@@ -156,7 +167,10 @@ def upgrade(
 
 
 def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> "Result":
-    """Run a playbook on a cluster and print what it did on each host; options as of `playbook.run`."""
+    """Run a playbook on a cluster and print its changes on each host; options as for `playbook.run`.
+
+    :raises SteadError: the run failed, or no host matched
+    """
     from slurmstead.runner import playbook
     from slurmstead.runner.progress import Progress, print_summary
 
@@ -165,7 +179,7 @@ def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> "
     error = result.error
     if error is None and not result.hosts:
         error = InventoryError(
-            f"{inventory} has no host that {path.name} works on", "Name hosts in it, and one in --limit."
+            f"{path.name} matched no host in {inventory}", "Add hosts to the inventory, or correct --limit."
         )
     if not isinstance(error, UsageError):
         print_summary(out, result)

@@ -1,4 +1,4 @@
-"""Where scripts/stead prints: results to standard output, progress and errors to standard error."""
+"""The consoles of scripts/stead: results go to standard output, progress and errors to standard error."""
 
 from rich.console import Console
 

@@ -12,15 +12,15 @@ from slurmstead.errors import CheckFailed
 from slurmstead.paths import LAB_INVENTORY, lab_directory
 
 app = typer.Typer()
-lab_app = typer.Typer(help="Virtual machines on this computer, as inventory/lab describes them.", no_args_is_help=True)
+lab_app = typer.Typer(help="Manage the virtual machines of inventory/lab on this computer.", no_args_is_help=True)
 app.add_typer(lab_app, name="lab")
 
-LabName = Annotated[str | None, typer.Option("--name", help="Which lab, if there are several.", show_default="default")]
-LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="The inventory of the machines.")]
-Release = Annotated[str | None, typer.Option("--release", help="Debian of the machines: bookworm or trixie.")]
-Clean = Annotated[
-    bool, typer.Option("--clean", help="Boot machines on which no package of the cluster is installed yet.")
+LabName = Annotated[
+    str | None, typer.Option("--name", help="Name of the lab, if there are several.", show_default="default")
 ]
+LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="Inventory of the machines.")]
+Release = Annotated[str | None, typer.Option("--release", help="Debian release of the machines: bookworm or trixie.")]
+Clean = Annotated[bool, typer.Option("--clean", help="Boot machines without preinstalled cluster packages.")]
 Native = Annotated[
     bool,
     typer.Option(
@@ -31,7 +31,7 @@ Native = Annotated[
 
 @app.command()
 def demo(name: LabName = None, release: Release = None, clean: Clean = False, plain: Plain = False) -> None:
-    """Go from nothing to a job on a cluster of four virtual machines."""
+    """Set up a cluster of four virtual machines and run a job on it."""
     from slurmstead.lab import machines as lab
     from slurmstead.lab.demo import Demo
 
@@ -43,7 +43,7 @@ def demo(name: LabName = None, release: Release = None, clean: Clean = False, pl
 def faults(
     name: LabName = None, as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False
 ) -> None:
-    """Show which faults a lab was made to suffer, and how long the cluster took to recover."""
+    """Show the faults injected into a lab, and the cluster's recovery times."""
     from slurmstead.lab import faults as table
     from slurmstead.lab import machines as lab
 
@@ -63,7 +63,7 @@ def lab_up(
     clean: Clean = False,
     native: Native = False,
 ) -> None:
-    """Start the machines that do not run; build their image first if there is none."""
+    """Start the lab's machines; build their image first if it is missing."""
     from slurmstead.lab import machines as lab
 
     chosen = lab.choose(name, inventory)
@@ -74,7 +74,7 @@ def lab_up(
 
 @lab_app.command("down")
 def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> None:
-    """End the machines and remove their files."""
+    """Stop the machines and delete their files."""
     from slurmstead.lab import machines as lab
 
     lab.choose(name, inventory)
@@ -83,29 +83,29 @@ def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> N
 
 @lab_app.command("status")
 def lab_status(name: LabName = None) -> None:
-    """Say of each machine whether it runs and answers; 1 if one does not."""
+    """Show whether each machine runs and answers; exits with 1 if one does not."""
     from slurmstead.lab import machines as lab
 
     chosen = lab.choose(name)
     nodes = lab.status(lab_directory(chosen))
     if not nodes:
-        raise CheckFailed(f"the lab {chosen} does not exist", "Make it: scripts/stead lab up")
+        raise CheckFailed(f"the lab {chosen} does not exist", "Create it: scripts/stead lab up")
     lab.print_status(out, nodes)
     silent = [node.name for node in nodes if node.release is None]
     if silent:
-        raise CheckFailed(f"no answer from {', '.join(silent)}", "Start what does not run: scripts/stead lab up")
+        raise CheckFailed(f"no answer from {', '.join(silent)}", "Start stopped machines: scripts/stead lab up")
 
 
 @lab_app.command("ssh")
 def lab_ssh(
     node: Annotated[str, typer.Argument(help="Name of the machine.", metavar="NODE")],
-    command: Annotated[list[str] | None, typer.Argument(help="What to run there.", metavar="COMMAND")] = None,
+    command: Annotated[list[str] | None, typer.Argument(help="Command to run on it.", metavar="COMMAND")] = None,
     name: LabName = None,
     user: Annotated[
-        str | None, typer.Option("--user", "-l", help="Log in as somebody else.", show_default="debian")
+        str | None, typer.Option("--user", "-l", help="Log in as this user.", show_default="debian")
     ] = None,
 ) -> None:
-    """Log in to a machine, or run a command on it; the exit code is then ssh's."""
+    """Log in to a machine, or run a command on it. Exits with ssh's exit code."""
     from slurmstead.lab import machines as lab
 
     arguments = lab.ssh_command(lab_directory(lab.choose(name)), node, command or [], user)

@@ -12,7 +12,7 @@ app = typer.Typer()
 
 Node = Annotated[str, typer.Argument(help="A worker of the inventory.", metavar="NAME", show_default=False)]
 HostKey = Annotated[
-    str | None, typer.Option(help="Fingerprint of its ssh host key, read on its console.", metavar="SHA256:...")
+    str | None, typer.Option(help="Fingerprint of the machine's ssh host key, from its console.", metavar="SHA256:...")
 ]
 
 
@@ -20,22 +20,24 @@ HostKey = Annotated[
 def reboot(
     inventory: Inventory,
     nodes: Annotated[list[str] | None, typer.Argument(help="Workers of the inventory.", metavar="NODE")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All workers, one after the other.")] = False,
-    at_once: Annotated[int, typer.Option(help="How many at the same time.", min=1)] = 1,
-    deadline: Annotated[int, typer.Option(help="Minutes that the jobs of a node may take to end.", min=0)] = 60,
+    everything: Annotated[bool, typer.Option("--all", help="Reboot all workers.")] = False,
+    at_once: Annotated[int, typer.Option(help="Number of workers to reboot at the same time.", min=1)] = 1,
+    deadline: Annotated[int, typer.Option(help="Minutes to wait for the jobs of each node.", min=0)] = 60,
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Reboot workers through Slurm: each when its jobs have ended, and the next when it is back."""
+    """Reboot workers through Slurm: each after its jobs have ended, the next when it is back."""
     from slurmstead.cluster import operations
 
     if bool(nodes) == everything:
-        raise UsageError("reboot needs names of workers, or --all", "See: scripts/stead reboot --help")
+        raise UsageError("reboot needs either names of workers or --all", "See: scripts/stead reboot --help")
     found = operations.groups(inventory)
     chosen = nodes or operations.workers_alone(found)
     if not chosen:
         # Without a limit a playbook works on all machines.
-        raise UsageError(f"no worker in {inventory} can be rebooted", "Reboot control and the server yourself.")
+        raise UsageError(
+            f"no worker in {inventory} can be rebooted", "Reboot the control node and the NFS server by hand."
+        )
     operations.check_names(chosen, found, inventory)
     variables = {"reboot_at_once": str(at_once), "reboot_deadline": str(deadline)}
     operations.run(
@@ -55,7 +57,7 @@ def add_node(
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Make a machine that is new in the inventory a worker; no other worker is touched."""
+    """Set up a machine that is new in the inventory as a worker. Other workers are not changed."""
     from slurmstead.cluster import operations
 
     found = operations.groups(inventory)
@@ -68,7 +70,7 @@ def add_node(
         plain=plain,
     )
     if not check:
-        out.print("The other workers have its name in their /etc/hosts after the next: scripts/stead up")
+        out.print("To add its name to /etc/hosts of the other workers, run: scripts/stead up")
 
 
 @app.command("remove-node")
@@ -81,7 +83,7 @@ def remove_node(
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Take a worker out of the cluster, and key and share from it; no other worker is touched."""
+    """Remove a worker from the cluster, and delete its MUNGE key and NFS mount. Other workers are not changed."""
     from slurmstead.cluster import operations
 
     found = operations.groups(inventory)
@@ -96,10 +98,10 @@ def remove_node(
             plain=plain,
         )
     except UnreachableError as error:
-        hint = f"Repeat it when {name} is on. If that will never be, `stead rotate-key` makes its key worthless."
+        hint = f"Repeat this when {name} is on. If it is lost, run `stead rotate-key` to make its MUNGE key useless."
         raise UnreachableError(str(error), hint) from error
     if not check:
-        out.print(f"Now take {name} out of {inventory}: the next `scripts/stead up` would bring it back.")
+        out.print(f"Now delete {name} from {inventory}; otherwise the next `scripts/stead up` adds it again.")
 
 
 @app.command("replace-node")
@@ -113,7 +115,7 @@ def replace_node(
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Make another machine the worker of this name; the old one may be dead. No other worker is touched."""
+    """Set up another machine as the worker of this name; the old one may be off. Other workers are not changed."""
     from slurmstead.cluster import operations
 
     jobs = {"replaced_jobs": fate(when_idle, cancel_jobs), "replaced_deadline": str(deadline)}
@@ -137,22 +139,22 @@ def shutdown(
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Switch all machines off, workers first, control last. What waits in the queue stays there."""
+    """Power off all machines, workers first, the control node last. Pending jobs stay in the queue."""
     from slurmstead.cluster import operations
 
     jobs = {"shutdown_jobs": fate(when_idle, cancel_jobs), "shutdown_deadline": str(deadline)}
     operations.run(*(out, messages, "shut-down-cluster.yml", inventory), extra_vars=jobs, check=check, plain=plain)
     if not check:
-        out.print("When the machines are switched on again: scripts/stead start")
+        out.print("When you have powered the machines on again, run: scripts/stead start")
 
 
 @app.command()
 def start(
     inventory: Inventory,
-    deadline: Annotated[int, typer.Option(help="Minutes to wait for each of the machines.", min=0)] = 10,
+    deadline: Annotated[int, typer.Option(help="Minutes to wait for each machine.", min=0)] = 10,
     plain: Plain = False,
 ) -> None:
-    """Wait for machines that were switched on, and let jobs start again after a shutdown."""
+    """After a shutdown: wait for the machines to boot, then let jobs start again."""
     from slurmstead.cluster import operations
 
     variables = {"start_deadline": str(deadline)}

@@ -15,12 +15,12 @@ from slurmstead.client import verbs as jobs
 from slurmstead.errors import ExitCode, Interrupted, MachineError, SteadError
 
 EPILOG = (
-    "Exit codes: 0 good, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
+    "Exit codes: 0 success, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
     "4 a task failed, 130 interrupted."
 )
 
 app = typer.Typer(
-    help="Turns machines into a Slurm cluster, rehearses it on virtual machines, and gives it work.",
+    help="Turns machines into a Slurm cluster, rehearses changes on virtual machines, and submits jobs.",
     epilog=EPILOG,
     no_args_is_help=True,
     add_completion=False,
@@ -31,7 +31,7 @@ for theme in (lab, site, cluster, machines, test):
 jobs.register(app, out, messages)
 
 NO_TEMPORARY = "No usable temporary directory"
-"""What Python's tempfile says where it can write to none."""
+"""The message of Python's tempfile if no temporary directory is writable."""
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> None:
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
-    # The launcher's way of finding this package is nothing for child processes.
+    # The launcher sets it to find this package; child processes must not inherit it.
     os.environ.pop("PYTHONPATH", None)
     try:
         app(sys.argv[1:] if arguments is None else arguments, prog_name="stead")
@@ -57,7 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
         return _say(error)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT) or NO_TEMPORARY in str(error):
-            return _say(MachineError(f"this computer has no room: {error}", "Make some, then call again."))
+            return _say(
+                MachineError(
+                    f"the disk of this computer is full: {error}", "Free some space, then run the command again."
+                )
+            )
         raise
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.USAGE

@@ -12,7 +12,7 @@ from slurmstead.site import find
 
 
 def _found() -> pathlib.Path:
-    """Return the site that no option names, and say which it is."""
+    """Return the site of a command without -i, and print it."""
     site = find.find()
     messages.print(Text(f"Site: {site}"), soft_wrap=True)
     return site
@@ -28,21 +28,24 @@ Inventory = Annotated[
         callback=find.inventory,
     ),
 ]
-Check = Annotated[bool, typer.Option("--check", help="Change nothing; say what would be changed.")]
-Plain = Annotated[bool, typer.Option("--plain", help="Leave the accelerator (mitogen) out.")]
-Limit = Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS")]
-Tags = Annotated[str | None, typer.Option(help="Run the tasks with these tags only.", metavar="TAGS")]
+Check = Annotated[bool, typer.Option("--check", help="Change nothing; show what would change.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Run Ansible without the accelerator (mitogen).")]
+Limit = Annotated[str | None, typer.Option(help="Change only these hosts.", metavar="HOSTS")]
+Tags = Annotated[str | None, typer.Option(help="Run only the tasks with these tags.", metavar="TAGS")]
 
-WhenIdle = Annotated[bool, typer.Option("--when-idle", help="Wait for the jobs; no new ones start meanwhile.")]
-CancelJobs = Annotated[bool, typer.Option("--cancel-jobs", help="Cancel the jobs that run; the queue stays.")]
-Deadline = Annotated[int, typer.Option(help="Minutes to wait for jobs; then all is as it was.", min=0)]
+WhenIdle = Annotated[bool, typer.Option("--when-idle", help="Wait for running jobs; start no new ones meanwhile.")]
+CancelJobs = Annotated[bool, typer.Option("--cancel-jobs", help="Cancel running jobs; pending jobs stay in the queue.")]
+Deadline = Annotated[
+    int,
+    typer.Option(help="Minutes to wait for running jobs; after that, give up and restore the previous state.", min=0),
+]
 
 
 def fate(when_idle: bool, cancel: bool) -> str:
-    """Return what becomes of jobs that run, as worker_service calls it.
+    """Return worker_service's word for the handling of running jobs.
 
-    :raises UsageError: both were asked for
+    :raises UsageError: both options were given
     """
     if when_idle and cancel:
-        raise UsageError("--when-idle and --cancel-jobs contradict each other", "Give one of them.")
+        raise UsageError("--when-idle and --cancel-jobs cannot be used together", "Use one of them.")
     return "wait" if when_idle else "cancel" if cancel else "refuse"

@@ -19,18 +19,21 @@ def test(
         bool, typer.Option("--fast", help="Run the checks that need no virtual machine, in about a minute.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Run everything; takes hours. Carries on after an interruption.")
+        bool,
+        typer.Option("--all", help="Run everything; takes hours. After an interruption, run it again to continue."),
     ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Run also what has passed with this tree.")] = False,
-    table: Annotated[bool, typer.Option("--table", help="Show what last passed and when; run nothing.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Also run the scenarios that have passed with this tree.")
+    ] = False,
+    table: Annotated[bool, typer.Option("--table", help="Show when each scenario last passed; run nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> None:
-    """Run the tests of this repository: those of CI, unless options say otherwise."""
+    """Run the tests of this repository; without options, those of CI."""
     from slurmstead.testing import record, session, tree
     from slurmstead.testing import table as shown
 
     if fast + (everything or bool(names)) + table > 1:
-        raise UsageError("expected one of --fast, --all or names of scenarios, and --table; found more", "Choose one.")
+        raise UsageError("--fast, --all or names of scenarios, and --table cannot be combined", "Choose one of them.")
     if (as_json and not table) or (again and not (everything or names)):
         raise UsageError("--json needs --table, and --again needs --all or names of scenarios")
     if table and as_json:

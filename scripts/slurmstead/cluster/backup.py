@@ -1,4 +1,4 @@
-"""Archives of a cluster: what makes it this cluster, beside the inventory."""
+"""Archives of a cluster: its queue, MUNGE key and configuration."""
 
 import dataclasses
 import pathlib
@@ -18,7 +18,7 @@ from slurmstead.wording import count
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """An archive that was written; `jobs` is how many it has by state, None where no slurmctld answered."""
+    """A written archive; `size` in bytes, `jobs` counts its jobs by state, None if slurmctld did not answer."""
 
     path: pathlib.Path
     size: int
@@ -29,19 +29,19 @@ class Report:
 
     @property
     def lines(self) -> list[str]:
-        """What a person wants to know of it."""
-        jobs = "slurmctld did not answer, so the state is what it left"
+        """The summary of the archive for the user."""
+        jobs = "slurmctld did not answer, so the jobs are those of its last saved state"
         if self.jobs is not None:
             jobs = " and ".join(f"{number} {state}" for state, number in self.jobs.items()) + " jobs"
         size = f"{self.size / 1024:.0f} KiB"
         return [
             f"{self.cluster}, Slurm {self.slurm}, {jobs}, {count(self.files, 'file')}, {size}, read back and compared",
-            "It holds the MUNGE key: keep it as you keep a password, and not on the cluster.",
+            "It contains the MUNGE key: store it like a password, and not on the cluster.",
         ]
 
 
 def parse(results: list[Mapping[str, Any]]) -> Report | None:
-    """Return the report that backup-cluster.yml showed, or None if it did not come to that."""
+    """Return the report that backup-cluster.yml printed, or None if the playbook did not get that far."""
     for result in results:
         said = result.get("msg")
         if isinstance(said, dict) and "path" in said:
@@ -51,14 +51,14 @@ def parse(results: list[Mapping[str, Any]]) -> Report | None:
 
 
 def run(console: Console, inventory: pathlib.Path, output: pathlib.Path | None, *, plain: bool = False) -> Report:
-    """Write an archive of a cluster; how far it is is shown on `console`.
+    """Write an archive of a cluster, with progress on `console`.
 
-    :raises SteadError: there is no archive
+    :raises SteadError: no archive was written
     """
     wanted = {"backup_output": str(output.absolute())} if output else {}
     if output and not output.absolute().parent.is_dir():
         raise UsageError(
-            f"there is not a directory {output.absolute().parent}", "Make it, or name another with --output."
+            f"the directory {output.absolute().parent} does not exist", "Create it, or choose another with --output."
         )
     with Progress(console, "backup-cluster.yml") as progress:
         result: Result = playbook.run(
@@ -67,11 +67,13 @@ def run(console: Console, inventory: pathlib.Path, output: pathlib.Path | None, 
     report = parse(result.results_of("debug"))
     if report is not None and not result.error:
         return report
-    raise result.error or CheckFailed(f"{inventory} was not backed up: it has no control node")
+    raise result.error or CheckFailed(
+        f"nothing was backed up: {inventory} has no control node", "Add one to the group control."
+    )
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Print where the archive is and what is in it."""
+    """Print the path and the content of the archive."""
     console.print(Text(str(report.path)), soft_wrap=True)
     for line in report.lines:
         console.print(Text(f"  {line}"), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The doctor: what is wrong with a cluster, seen from outside and from all its machines, and what to do about it."""
+"""The doctor: finds the problems of a cluster, from outside and from all its machines, and says what to do."""
 
 import contextlib
 import dataclasses
@@ -22,7 +22,7 @@ from slurmstead.wording import count
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Something that is wrong: where, one word for programs, what was seen and what to do."""
+    """A problem: the host, one word for programs, what was seen and what to do."""
 
     host: str
     about: str
@@ -32,23 +32,27 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """All that is wrong with a cluster."""
+    """The problems of a cluster."""
 
     machines: int
     findings: tuple[Finding, ...]
 
     @property
     def error(self) -> SteadError | None:
-        """That the cluster is not healthy, if so; a machine that cannot be checked is a finding like others."""
-        return CheckFailed("the cluster is not healthy", "Each line says what to do.") if self.findings else None
+        """CheckFailed if there is a finding, else None; a machine that cannot be checked is a finding too."""
+        return (
+            CheckFailed("the cluster is not healthy", "Follow the advice in each line above.")
+            if self.findings
+            else None
+        )
 
     def to_json(self) -> str:
-        """Return the report as programs read it."""
+        """Return the report as JSON."""
         return json.dumps({"ok": not self.findings, **dataclasses.asdict(self)}, indent=2)
 
 
 def parse(result: Result) -> Report | None:
-    """Return the report that run-doctor.yml left, or None if it did not come to that."""
+    """Return the report of run-doctor.yml, or None if the playbook did not get that far."""
     for judged in result.results_of("doctor_findings"):
         if "findings" in judged:
             return Report(judged["machines"], tuple(Finding(**finding) for finding in judged["findings"]))
@@ -56,7 +60,7 @@ def parse(result: Result) -> Report | None:
 
 
 class _Progress(Progress):
-    """Progress without the words of the task that fails only because of the report, which is printed for itself."""
+    """Progress without the message of the task that fails because of findings; the report shows them."""
 
     def event(self, event: Event) -> None:
         if isinstance(event, HostEnded) and "findings" in event.result:
@@ -66,9 +70,9 @@ class _Progress(Progress):
 
 @contextlib.contextmanager
 def _connections() -> Iterator[dict[str, str]]:
-    """Let ssh keep its connections for this run alone: with one from before, a machine that lets nobody in is not seen.
+    """Give this run its own ssh connections: an older one would hide that a machine refuses logins.
 
-    Yields the variables with which Ansible does.
+    Yields the variables that make Ansible use them.
     """
     with tempfile.TemporaryDirectory(prefix="stead-") as directory:
         try:
@@ -76,15 +80,15 @@ def _connections() -> Iterator[dict[str, str]]:
         finally:
             for socket in pathlib.Path(directory).iterdir():
                 command = ["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "machine"]
-                # One that does not end takes no report with it: it ends by itself (ControlPersist).
+                # A connection that does not close must not lose the report: it closes by itself (ControlPersist).
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=False)
 
 
 def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Report:
-    """Check a cluster; how far it is is shown on `console`.
+    """Check a cluster, with progress on `console`.
 
-    :raises SteadError: it could not be judged
+    :raises SteadError: the check could not be completed
     """
     with _connections() as variables, _Progress(console, "run-doctor.yml") as progress:
         result = playbook.run(
@@ -93,11 +97,11 @@ def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Re
     report = parse(result)
     if report is not None:
         return report
-    raise result.error or CheckFailed(f"{inventory} was not checked: it has no machine")
+    raise result.error or CheckFailed(f"nothing was checked: {inventory} has no machine", "Add machines to it.")
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Print a line for each finding."""
+    """Print one line for each finding."""
     for finding in report.findings:
         text = Text.assemble((finding.host, "bold"), f"  {finding.seen}", (f": {finding.advice}", "dim"))
         console.print(text, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The hardware of the workers: measured, declared, and what slurm.conf will say."""
+"""The hardware of the workers: measured, declared, and in the next slurm.conf."""
 
 import dataclasses
 import json
@@ -21,7 +21,7 @@ COLUMNS = ("measured", "declared", "slurm_conf")
 
 @dataclasses.dataclass(frozen=True)
 class Note:
-    """Something that differs; `look` says whether a person should look at it."""
+    """A difference; `look` is True if the operator should check it."""
 
     look: bool
     text: str
@@ -29,7 +29,7 @@ class Note:
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A worker: a row has a key of slurm.conf and its value in each of COLUMNS, None where it has none."""
+    """A worker: each row has a key of slurm.conf and its value in each of COLUMNS, or None."""
 
     line: str | None
     rows: tuple[Mapping[str, str | None], ...]
@@ -40,7 +40,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """All workers that answered by name, and what concerns them all; `error` is why others have no part in it."""
+    """The reachable workers by name, with notes about all of them; `error` says why others are missing."""
 
     nodes: Mapping[str, Node]
     parameters: str | None
@@ -50,12 +50,12 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every worker answered and nothing differs that a person should look at."""
+        """Whether every worker answered and no difference needs checking."""
         notes = [*self.notes, *(note for node in self.nodes.values() for note in node.notes)]
         return self.error is None and not any(note.look for note in notes)
 
     def to_json(self) -> str:
-        """Return the report as programs read it."""
+        """Return the report as JSON."""
         fields = {
             "ok": self.ok,
             "nodes": {name: dataclasses.asdict(node) for name, node in self.nodes.items()},
@@ -67,12 +67,12 @@ class Report:
 
 
 def _notes(notes: list[Mapping[str, Any]]) -> tuple[Note, ...]:
-    # What a person should look at stands first.
+    # Notes that need checking come first.
     return tuple(Note(note["look"], note["text"]) for note in sorted(notes, key=lambda note: not note["look"]))
 
 
 def parse(result: Result) -> Report | None:
-    """Return the report that measure-hardware.yml left, or None if it did not come to that."""
+    """Return the report of measure-hardware.yml, or None if the playbook did not get that far."""
     for debug in result.results_of("debug"):
         found = debug.get("msg")
         if isinstance(found, dict) and "nodes" in found:
@@ -92,7 +92,7 @@ def parse(result: Result) -> Report | None:
 
 
 def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Report:
-    """Measure the workers of an inventory; how far it is is shown on `console`.
+    """Measure the workers of an inventory, with progress on `console`.
 
     :raises SteadError: no worker could be measured
     """
@@ -101,11 +101,11 @@ def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Re
     report = parse(result)
     if report is not None and report.nodes:
         return report
-    raise result.error or CheckFailed(f"{inventory} was not measured: it has no worker")
+    raise result.error or CheckFailed(f"nothing was measured: {inventory} has no worker", "Add workers to it.")
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Print a table, the line in slurm.conf and what differs for each worker."""
+    """Print for each worker a table, its line in slurm.conf and the differences."""
     for name, node in report.nodes.items():
         console.print(Text(name, style="bold"))
         _print_rows(console, node)
@@ -116,10 +116,10 @@ def print_report(console: Console, report: Report) -> None:
         console.print(Text(f"SlurmdParameters={report.parameters}"), soft_wrap=True)
     _print_notes(console, report.notes)
     for name in report.unreachable:
-        console.print(Text.assemble((name, "bold"), "  not reached"))
+        console.print(Text.assemble((name, "bold"), "  unreachable"))
     noteworthy = sum(any(note.look for note in node.notes) for node in report.nodes.values())
     total = count(len(report.nodes), "worker")
-    console.print(f"{total} measured, {noteworthy or 'none'} to look at")
+    console.print(f"{total} measured, {noteworthy or 'none'} to check")
 
 
 def _print_rows(console: Console, node: Node) -> None:

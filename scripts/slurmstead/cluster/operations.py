@@ -1,4 +1,4 @@
-"""Operations on the machines of a cluster: each is a playbook and what it is told."""
+"""Operations on the machines of a cluster: each is a playbook with its variables."""
 
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ Groups = Mapping[str, list[str]]
 
 
 class _Progress(Progress):
-    """Progress with what the modules say of each node, as soon as they say it."""
+    """Progress that also prints the modules' messages about each node at once."""
 
     def event(self, event: Event) -> None:
         super().event(event)
@@ -31,7 +31,7 @@ class _Progress(Progress):
 def groups(inventory: pathlib.Path) -> Groups:
     """Return the hosts of the cluster's groups.
 
-    :raises InventoryError: the inventory does not exist, or cannot be read
+    :raises InventoryError: the inventory does not exist or cannot be read
     """
     listed = playbook.listed(inventory)
     return {name: _members(listed, name) for name in ("control", "nfs_server", "workers")}
@@ -44,26 +44,26 @@ def _members(listed: Mapping[str, Mapping[str, list[str]]], group: str) -> list[
 
 
 def workers_alone(found: Groups) -> list[str]:
-    """Return the workers that are nothing else: those that can be rebooted, added and removed."""
+    """Return the workers that have no other role: those that can be rebooted, added and removed."""
     return [name for name in found["workers"] if name not in (*found["control"], *found["nfs_server"])]
 
 
 def check_names(names: Iterable[str], found: Groups, inventory: pathlib.Path) -> None:
-    """See that names are those of workers.
+    """Check that all names are workers without another role.
 
-    :raises UsageError: one is not
+    :raises UsageError: a name is not
     """
     known = workers_alone(found)
     strangers = [name for name in names if name not in known]
     if strangers:
-        kinds = {"control": "is the controller", "nfs_server": "has the share"}
+        kinds = {"control": "is the control node", "nfs_server": "is the NFS server"}
         roles = [words for group, words in kinds.items() if strangers[0] in found[group]]
-        why = roles[0] if roles else f"is no worker in {inventory}"
+        why = roles[0] if roles else f"is not a worker in {inventory}"
         raise UsageError(f"{strangers[0]} {why}", f"The workers are {', '.join(known) or 'none'}.")
 
 
 def around(name: str, found: Groups) -> str:
-    """Return the limit of a run that concerns one node: itself, and those who have to know it."""
+    """Return the --limit for an operation on one node: the node, the control node and the NFS server."""
     return ",".join(dict.fromkeys([*found["control"], *found["nfs_server"], name]))
 
 
@@ -79,10 +79,10 @@ def run(
     plain: bool = False,
     report: Callable[[Result], None] | None = None,
 ) -> Result:
-    """Run a playbook of an operation and say how long it took; values of `extra_vars` that are None are left out.
+    """Run an operation's playbook and print its duration and changes; None values in `extra_vars` are left out.
 
-    :param report: prints what else is to be known of a run, also of one that failed
-    :raises SteadError: it did not end well
+    :param report: prints more about the run, even if the run failed
+    :raises SteadError: the run failed
     """
     given = {key: value for key, value in (extra_vars or {}).items() if value is not None}
     with _Progress(messages, name) as progress:

@@ -1,4 +1,4 @@
-"""The smoke test: does the cluster do what a user expects of it?"""
+"""The smoke test: checks a cluster from a user's point of view."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ from slurmstead.wording import count
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -30,22 +30,22 @@ class Check:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """All that was looked at."""
+    """The results of all checks."""
 
     checks: tuple[Check, ...]
 
     @property
     def ok(self) -> bool:
-        """Whether every check is good; a report without checks is not."""
+        """Whether there are checks and all of them passed."""
         return bool(self.checks) and all(check.ok for check in self.checks)
 
     def to_json(self) -> str:
-        """Return the report as programs read it."""
+        """Return the report as JSON."""
         return json.dumps({"ok": self.ok, "checks": [dataclasses.asdict(check) for check in self.checks]}, indent=2)
 
 
 def parse(results: list[Mapping[str, Any]]) -> Report | None:
-    """Return the report that the module slurm_smoke left in one of its results, or None if it did not come to that."""
+    """Return the report of the module slurm_smoke, or None if the playbook did not get that far."""
     for result in results:
         if "checks" in result:
             fields = [field.name for field in dataclasses.fields(Check)]
@@ -55,7 +55,7 @@ def parse(results: list[Mapping[str, Any]]) -> Report | None:
 
 
 class _Progress(Progress):
-    """Progress without the words of a task that fails only because of the report, which is printed for itself."""
+    """Progress without the message of the task that fails because of failed checks; the report shows them."""
 
     _reported = False
 
@@ -68,20 +68,22 @@ class _Progress(Progress):
 
 
 def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Report:
-    """Test a cluster; what is tried is shown on `console` while it goes.
+    """Test a cluster, with progress on `console`.
 
-    :raises SteadError: the test itself could not be run
+    :raises SteadError: the test could not be run
     """
     with _Progress(console, "smoke-test.yml") as progress:
         result = playbook.run(PLAYBOOKS / "smoke-test.yml", inventory, plain=plain, observer=progress)
     report = parse(result.results_of("slurm_smoke"))
     if report is not None:
         return report
-    raise result.error or CheckFailed(f"{inventory} was not tested: the smoke test found no host to run on")
+    raise result.error or CheckFailed(
+        f"nothing was tested: {inventory} has no host for the smoke test", "Add machines to it."
+    )
 
 
 def print_report(console: Console, report: Report) -> None:
-    """Print one line for each check, and for a failed one what to do."""
+    """Print one line for each check, and for each failed one what to do."""
     for check in report.checks:
         mark = Text("ok  ", style="green") if check.ok else Text("FAIL", style="bold red")
         seen = f"  {check.seen}" if check.seen else ""

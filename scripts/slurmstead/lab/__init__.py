@@ -1,4 +1,4 @@
-"""Virtual machines on this computer: their lifecycle, the packages they need, the demo, the faults they survived.
+"""Virtual machines on this computer: their lifecycle, the packages they need, the demo, the table of faults.
 
-The verbs in `cli/` and the tests use it.
+`cli/` and the tests use it.
 """

@@ -1,4 +1,4 @@
-"""From nothing to a job on a cluster of virtual machines, in steps each of which does only what is still to be done."""
+"""The demo: sets up a cluster of virtual machines and runs jobs; each step skips finished work."""
 
 import dataclasses
 import os
@@ -26,12 +26,12 @@ JOB_SECONDS = 120
 
 @dataclasses.dataclass
 class Peak:
-    """The most memory that this command and the lab held at once, in bytes."""
+    """The peak memory of this command and the lab together, in bytes."""
 
     bytes: int = 0
 
     def sample(self, lab_name: str) -> None:
-        """Look at the memory now."""
+        """Measure the memory now."""
         mine = [process.pid for process in processes.descendants(os.getpid())]
         machines = [pid for pid in lab.pids(lab_directory(lab_name)).values() if pid]
         self.bytes = max(self.bytes, processes.memory_bytes({os.getpid(), *mine, *machines}))
@@ -54,16 +54,16 @@ class _Watched(Progress):
 
 @dataclasses.dataclass(frozen=True)
 class Demo:
-    """What a demonstration is asked to be."""
+    """The settings of a demo."""
 
     name: str
     extra_vars: Mapping[str, str]
     plain: bool
 
     def run(self, console: Console) -> None:
-        """Go through the steps.
+        """Run all steps.
 
-        :raises SteadError: a step did not succeed
+        :raises SteadError: a step failed
         """
         started = time.monotonic()
         steps: list[tuple[str, Callable[[Console, Peak], str]]] = [
@@ -90,7 +90,7 @@ class Demo:
 
     def _packages(self, console: Console, _peak: Peak) -> str:
         installed = host.ensure_packages(console, arm64=lab.needs_arm64(LAB_INVENTORY))
-        return f"installed {', '.join(installed)}" if installed else "nothing was missing"
+        return f"installed {', '.join(installed)}" if installed else "nothing to install"
 
     def _machines(self, console: Console, peak: Peak) -> str:
         return self._play(console, peak, "create-lab.yml", plain=True)
@@ -112,7 +112,7 @@ class Demo:
         report = smoke.run(console, LAB_INVENTORY, plain=self.plain)
         smoke.print_report(console, report)
         if not report.ok:
-            raise CheckFailed("the cluster does not do what a user expects of it", "Each failed check says what to do.")
+            raise CheckFailed("the smoke test failed", "Follow the hint of each failed check above.")
         return count(len(report.checks), "good check")
 
     def _jobs(self, console: Console, _peak: Peak) -> str:
@@ -122,22 +122,22 @@ class Demo:
                 done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=JOB_SECONDS)
             except subprocess.TimeoutExpired:
                 raise CheckFailed(
-                    f"expected `{job}` to end within {JOB_SECONDS} s", "See `squeue` and `sinfo -R`."
+                    f"expected `{job}` to end within {JOB_SECONDS} s", "Check `squeue` and `sinfo -R`."
                 ) from None
             console.print(f"    {USER}@{HEAD}:~$ {job}", highlight=False)
             for line in (done.stdout + done.stderr).splitlines():
                 console.print(f"    {line}", highlight=False, markup=False, soft_wrap=True)
             if done.returncode:
-                raise CheckFailed(f"expected `{job}` to succeed, seen exit code {done.returncode}", "See `sinfo -R`.")
-        return f"{count(len(JOBS), 'command')} answered"
+                raise CheckFailed(f"expected `{job}` to succeed, seen exit code {done.returncode}", "Check `sinfo -R`.")
+        return f"{count(len(JOBS), 'command')} succeeded"
 
     def _farewell(self) -> str:
         name, of_lab = ("", "") if self.name == "default" else (f" --name {self.name}", f"STEAD_LAB={self.name} ")
         return f"""
-What next:
+Next:
   log in            scripts/stead lab ssh{name} --user {USER} {HEAD}
-  submit a job      sbatch --nodes=3 --wrap 'srun hostname'    (there; its output is in slurm-JOBID.out)
-  be its admin      scripts/stead lab ssh{name} {HEAD}
+  submit a job      sbatch --nodes=3 --wrap 'srun hostname'    (after login; the output is in slurm-JOBID.out)
+  administer it     scripts/stead lab ssh{name} {HEAD}
   change something  edit inventory/lab, then {of_lab}scripts/stead up -i inventory/lab
   stop              scripts/stead lab down{name}
 """

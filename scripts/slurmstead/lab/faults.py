@@ -1,4 +1,4 @@
-"""The table of faults: what tests/lab/faults did to a lab, and how the cluster came out of it."""
+"""The table of faults: those that tests/lab/faults injected into a lab, and how the cluster recovered."""
 
 import dataclasses
 import json
@@ -36,17 +36,17 @@ FAULTS = (
     "duplicate host name",
     "worker drained by an administrator",
 )
-"""All lines of the table, in its order."""
+"""All lines of the table, in order."""
 
 WIDTH = 160
-"""Characters, in which no line of the table is broken."""
+"""Characters; wide enough that no line of the table wraps."""
 
-HINT = "STEAD_LAB=NAME .venv/bin/pytest tests/lab/faults injects them; see docs/faults.md."
+HINT = "To inject faults: STEAD_LAB=NAME .venv/bin/pytest tests/lab/faults; see docs/faults.md."
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """A fault that was injected once; `seconds` from its end to a healthy cluster, `why` it was not survived."""
+    """One injection of a fault; `seconds` from its end to a healthy cluster, `why` the cluster did not recover."""
 
     survived: bool
     seconds: float
@@ -64,7 +64,7 @@ class Line:
 
     @property
     def survived(self) -> bool:
-        """Whether it was injected, and survived each time."""
+        """Whether the fault was injected, and survived each time."""
         return bool(self.trials) and all(trial.survived for trial in self.trials.values())
 
     @property
@@ -77,19 +77,19 @@ class Line:
 
     @property
     def seconds(self) -> float | None:
-        """The longest time in which the cluster recovered."""
+        """The longest recovery time in seconds, None without any."""
         return max((trial.seconds for trial in self.trials.values() if trial.survived), default=None)
 
 
 def result_file(directory: pathlib.Path) -> pathlib.Path:
-    """Return where the table of a lab is kept, in the lab's state directory."""
+    """Return the file of a lab's table, in the lab's state directory."""
     return directory / "faults.json"
 
 
 def load(path: pathlib.Path) -> list[Line]:
-    """Return all lines of a table; those of faults that were not injected yet have no trials.
+    """Return all lines of a table; lines of faults that were not injected yet have no trials.
 
-    :raises CheckFailed: the file is none of ours
+    :raises CheckFailed: the file is not such a table
     """
     try:
         kept = json.loads(path.read_text()) if path.exists() else {}
@@ -100,17 +100,19 @@ def load(path: pathlib.Path) -> list[Line]:
             for name, line in kept.items()
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckFailed(f"{path} cannot be read: {error}", "Remove it, and inject the faults again.") from None
+        raise CheckFailed(
+            f"the table {path} cannot be read: {error}", "Delete it, and inject the faults again."
+        ) from None
     return [lines.get(name, Line(name)) for name in FAULTS]
 
 
 def record(path: pathlib.Path, fault: str, seed: int, trial: Trial, *, commit: str, at: str) -> None:
-    """Add a trial to its line, on the disk at once; one of another commit begins the line anew.
+    """Add a trial to its line and write the table; a trial of another commit replaces the line.
 
     :raises ValueError: the table has no such line
     """
     if fault not in FAULTS:
-        raise ValueError(f"{fault!r} is no line of the table")
+        raise ValueError(f"{fault!r} is not a line of the table")
     lines = {line.fault: line for line in load(path) if line.trials}
     before = lines[fault].trials if fault in lines and lines[fault].commit == commit else {}
     lines[fault] = Line(fault, commit, at, {**before, str(seed): trial})
@@ -124,13 +126,13 @@ def record(path: pathlib.Path, fault: str, seed: int, trial: Trial, *, commit: s
 
 
 def to_json(lines: list[Line]) -> str:
-    """Return the table as programs read it."""
+    """Return the table as JSON."""
     shown = [{**dataclasses.asdict(line), "survived": line.survived, "seconds": line.seconds} for line in lines]
     return json.dumps({"ok": all(line.survived for line in lines), "faults": shown}, indent=2)
 
 
 def print_table(console: Console, lines: list[Line]) -> None:
-    """Print the table, and below it why a fault was not survived."""
+    """Print the table, then the reason for each fault that was not survived."""
     table = Table("fault", "seeds", "outcome", "time to recover", "last", "commit", box=None, pad_edge=False)
     for line in lines:
         style = "green" if line.survived else "bold red" if line.trials else "dim"
@@ -142,7 +144,7 @@ def print_table(console: Console, lines: list[Line]) -> None:
             line.at[:16].replace("T", " "),
             line.commit,
         )
-    # A file or a pipe has no width to keep to.
+    # A file or a pipe has no limited width.
     wide = console if console.is_terminal else Console(file=console.file, width=WIDTH, highlight=False)
     wide.print(table)
     for line in lines:
@@ -152,9 +154,9 @@ def print_table(console: Console, lines: list[Line]) -> None:
 
 
 def check(lines: list[Line]) -> None:
-    """See that the table is complete and every line survived.
+    """Check that every fault was injected and survived.
 
-    :raises CheckFailed: it is not so
+    :raises CheckFailed: a fault was not
     """
     missing = sum(not line.trials for line in lines)
     lost = sum(bool(line.trials) and not line.survived for line in lines)

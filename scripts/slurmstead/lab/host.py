@@ -1,4 +1,4 @@
-"""What a computer needs to run Ansible and the lab."""
+"""The packages and kernel settings that Ansible and the lab need on this computer."""
 
 import contextlib
 import os
@@ -12,13 +12,13 @@ from rich.console import Console
 
 from slurmstead.errors import MachineError
 
-PACKAGES_ANSIBLE = {"openssh-client": "reaches the machines", "rsync": "copies what is submitted"}
+PACKAGES_ANSIBLE = {"openssh-client": "connects to the machines", "rsync": "copies submitted folders"}
 """Packages, each with its purpose; their names are the same in Debian 12 and 13 and in Ubuntu 22.04 and 24.04."""
 
 PACKAGES_IMAGE = {
     **PACKAGES_ANSIBLE,
-    "arch-test": "mmdebstrap asks it which architectures run here",
-    "e2fsprogs": "makes the image's file system",
+    "arch-test": "tells mmdebstrap which architectures run here",
+    "e2fsprogs": "creates the image's file system",
     "iproute2": "the network of native clusters",
     "mmdebstrap": "builds the image",
 }
@@ -27,9 +27,9 @@ PACKAGES_IMAGE = {
 PACKAGES = {
     **PACKAGES_IMAGE,
     "qemu-system-x86": "runs the machines",
-    "qemu-utils": "makes their disks",
+    "qemu-utils": "creates their disks",
     "uidmap": "lets an ordinary user build the image",
-    "vde2": "the switch between the machines",
+    "vde2": "provides the switch between the machines",
 }
 """The same for a lab of virtual machines."""
 
@@ -42,18 +42,18 @@ PACKAGES_NATIVE = {
 """The same for a lab of containers."""
 
 PACKAGES_ARM64 = {
-    "device-tree-compiler": "writes what a board says of its CPUs",
-    "qemu-system-arm": "runs the machines that are arm64",
-    "qemu-user-static": "runs the packages' scripts while the image for arm64 is built",
+    "device-tree-compiler": "describes a board's CPUs",
+    "qemu-system-arm": "runs the arm64 machines",
+    "qemu-user-static": "runs package scripts while the arm64 image is built",
 }
-"""The same for machines of another architecture than this computer's."""
+"""The packages for arm64 machines on this computer."""
 
 BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")
 BINFMT_ARM64 = pathlib.Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
 
 
 def missing(packages: list[str], listing: str) -> list[str]:
-    """Return the packages that a `dpkg-query` listing of `NAME STATUS` lines does not show as installed."""
+    """Return the packages that are not installed according to `NAME STATUS` lines of `dpkg-query`."""
     installed = {
         name for name, _, status in (line.partition(" ") for line in listing.splitlines()) if status == "installed"
     }
@@ -61,23 +61,23 @@ def missing(packages: list[str], listing: str) -> list[str]:
 
 
 def missing_packages(wanted: Iterable[str]) -> list[str]:
-    """Return those packages that are not installed here.
+    """Return the packages that are not installed here.
 
-    :raises MachineError: this is not a Debian or Ubuntu
+    :raises MachineError: this is not Debian or Ubuntu
     """
     if shutil.which("dpkg-query") is None or shutil.which("apt-get") is None:
         raise MachineError(
-            f"expected a Debian or Ubuntu with apt-get and dpkg-query, seen {platform.platform()}",
-            f"Install by hand what provides {', '.join(wanted)}, or run this in a Debian machine.",
+            f"expected Debian or Ubuntu with apt-get and dpkg-query, seen {platform.platform()}",
+            f"Install the equivalents of {', '.join(wanted)} by hand, or run this on a Debian machine.",
         )
     names = sorted(wanted)
     command = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\\n", *names]
-    # It fails when one of the names is unknown to it; what it prints about the others is what counts.
+    # The exit code is not checked: it is not 0 for unknown names, but the output lists the others.
     return missing(names, subprocess.run(command, capture_output=True, text=True, check=False).stdout)
 
 
 def apt(arguments: list[str], *, root: bool) -> list[str]:
-    """Return the command line of an apt-get that asks no questions, through sudo unless `root`."""
+    """Return a non-interactive apt-get command line, with sudo unless `root`."""
     quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
     return [*([] if root else ["sudo"]), *quiet, *arguments]
 
@@ -107,14 +107,14 @@ def _ensure_arm64_programs() -> None:
         return subprocess.run(["arch-test", "arm64"], capture_output=True, check=False).returncode == 0
 
     if not runs() and os.geteuid() == 0:
-        # systemd does this at boot; a container or a machine without systemd has nobody who does.
+        # systemd does this at boot; a container or a machine without systemd needs it here.
         if not (BINFMT / "register").exists():
             subprocess.run(["mount", "-t", "binfmt_misc", "none", str(BINFMT)], capture_output=True, check=False)
         with contextlib.suppress(OSError):
             (BINFMT / "register").write_text(BINFMT_ARM64.read_text())
     if not runs():
         raise MachineError(
-            "programs for arm64 do not run on this computer, so no image for them can be built",
+            "arm64 programs do not run on this computer, so no arm64 image can be built",
             f"As root: systemctl restart systemd-binfmt, or write {BINFMT_ARM64} to {BINFMT / 'register'}.",
         )
 
@@ -124,8 +124,10 @@ def _install(console: Console, packages: list[str]) -> None:
     by_hand = f"As root: apt-get install {' '.join(packages)}"
     if not root:
         if shutil.which("sudo") is None:
-            raise MachineError(f"packages are missing and there is no sudo: {', '.join(packages)}", by_hand)
-        console.print("    sudo is used to install these packages and for nothing else; it may ask for your password")
+            raise MachineError(
+                f"packages are missing and there is no sudo to install them: {', '.join(packages)}", by_hand
+            )
+        console.print("    sudo is used only to install these packages; it may ask for your password")
     install = apt(["install", "--yes", "--no-install-recommends", *packages], root=root)
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     if done.returncode:

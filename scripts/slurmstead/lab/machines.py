@@ -19,7 +19,7 @@ from slurmstead.runner.outcome import Result
 from slurmstead.runner.progress import Progress
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
-"""Names of labs; they become part of socket paths, which may have 107 bytes (unix(7))."""
+"""Valid names of labs; they are part of socket paths, which are limited to 107 bytes (unix(7))."""
 
 LEFT_OUT = (
     "Containers share this computer's kernel. Left out: NFS (the share is a directory of this computer), LVM (scratch "
@@ -28,12 +28,12 @@ LEFT_OUT = (
 """What differs between containers and virtual machines."""
 
 PROBE_SECONDS = 20
-"""How long a machine may take to answer; a busy emulated one needs several seconds for a login."""
+"""Seconds to wait for a machine's answer; a busy emulated one needs several for a login."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A machine: without a `pid` it does not run, without a `release` it does not answer; `memory` in bytes."""
+    """A machine: `pid` is None if it does not run, `release` if it does not answer; `memory` in bytes."""
 
     name: str
     pid: int | None
@@ -42,33 +42,33 @@ class Node:
 
 
 def choose(name: str | None, inventory: pathlib.Path = LAB_INVENTORY) -> str:
-    """Make a lab the one that all further commands of this process mean, and return its name.
+    """Choose the lab for all further commands of this process, and return its name.
 
-    Unless it is given, a lab has the name of its inventory, and that of inventory/lab is `default`.
+    The default name is that of the inventory, and `default` for inventory/lab.
 
-    :raises UsageError: no lab can have that name
+    :raises UsageError: the name is invalid
     """
     directory = inventory.resolve().parent if inventory.is_file() else inventory.resolve()
     own = "default" if directory == LAB_INVENTORY else directory.name
     chosen = name or os.environ.get("STEAD_LAB") or own
     if not NAME.fullmatch(chosen):
         raise UsageError(
-            f"{chosen!r} cannot be the name of a lab", "Use lower-case letters, digits and hyphens, at most 31."
+            f"{chosen!r} is not a valid name of a lab", "Use lower-case letters, digits and hyphens, at most 31."
         )
     os.environ["STEAD_LAB"] = chosen
     return chosen
 
 
 def variables(*, image: str | None, release: str | None, native: bool = False) -> dict[str, str]:
-    """Return the variables of the playbooks that a caller has set."""
+    """Return the playbook variables for the options that are set."""
     given = {"lab_image": image, "lab_release": release, "lab_kind": "container" if native else None}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def needs_arm64(inventory: pathlib.Path) -> bool:
-    """Whether a machine of an inventory is not of this computer's architecture.
+    """Whether an inventory has a machine that is emulated as arm64.
 
-    :raises InventoryError: the inventory does not exist, or cannot be read
+    :raises InventoryError: the inventory does not exist or cannot be read
     """
     hosts = playbook.listed(inventory)["_meta"]["hostvars"].values()
     return any(host.get("lab_board") or host.get("lab_architecture") == "arm64" for host in hosts)
@@ -80,7 +80,7 @@ def is_native(directory: pathlib.Path) -> bool:
 
 
 def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
-    """Start the machines that do not run; installs what this computer lacks for it.
+    """Start the machines that do not run; install missing packages on this computer first.
 
     :raises UsageError: containers are wanted, and a machine of the inventory cannot be one
     :raises MachineError: containers are wanted by an ordinary user
@@ -128,12 +128,12 @@ def _play(console: Console, name: str, inventory: pathlib.Path, extra_vars: Mapp
 
 
 def pids(directory: pathlib.Path) -> dict[str, int | None]:
-    """Return the name and, if it runs, the process id of each machine that a lab has."""
+    """Return the process ID of each machine of a lab by name, None if it does not run."""
     found: dict[str, int | None] = {}
     for home in sorted(path.parent for path in directory.glob("*/ssh_config")):
         try:
             pid = int((home / "pid").read_text())
-            # After a crash of this computer the number can be somebody else's.
+            # After a crash of this computer, another process can have this ID.
             runs = home.name in pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
         except (OSError, ValueError):
             runs = False
@@ -142,14 +142,15 @@ def pids(directory: pathlib.Path) -> dict[str, int | None]:
 
 
 def ssh_command(directory: pathlib.Path, node: str, command: list[str], user: str | None = None) -> list[str]:
-    """Return the command line that logs in to a machine and, if given, runs a command there.
+    """Return the command line that logs in to a machine, or runs a command on it.
 
-    :raises UsageError: the lab has no such machine
+    :raises UsageError: the lab or the machine does not exist
+    :raises MachineError: the machine does not run
     """
     config = directory / "ssh_config"
     nodes = pids(directory)
     if not nodes or not config.exists():
-        raise UsageError(f"the lab {directory.name} does not exist", "Make it: scripts/stead lab up")
+        raise UsageError(f"the lab {directory.name} does not exist", "Create it: scripts/stead lab up")
     if node not in nodes:
         raise UsageError(f"the lab {directory.name} has no machine {node}", f"It has {', '.join(nodes)}.")
     if nodes[node] is None:
@@ -159,7 +160,7 @@ def ssh_command(directory: pathlib.Path, node: str, command: list[str], user: st
 
 
 def status(directory: pathlib.Path) -> list[Node]:
-    """Return the state of each machine of a lab; an empty list if there is none."""
+    """Return the state of each machine of a lab; empty if the lab does not exist."""
 
     def look(name: str, pid: int | None) -> Node:
         if pid is None:

@@ -24,9 +24,9 @@ LINE = 18
 """Height of a line in pixels; a character of a monospaced font of 13 pixels is 7.8 wide."""
 WIDTH = 832
 LONGEST_WAIT = 1.2
-"""Seconds that a wait between two lines takes in the picture at most; the clock beside a line shows the real time."""
+"""Longest pause between two lines in the picture, in seconds; the clock beside a line shows the real time."""
 LAST = 8.0
-"""Seconds for which the last lines stay before the picture starts again."""
+"""Seconds before the animation restarts after the last line."""
 
 COLOURS = {r"^\$ |^\d/\d |^The cluster works": "#ffd866", r"^ +ok ": "#a9dc76", r"^ +\S+@\S+\$": "#78dce8"}
 
@@ -39,9 +39,9 @@ class Line(NamedTuple):
 
 
 def record(command: Iterable[str]) -> list[Line]:
-    """Run a command and return what it prints.
+    """Run a command and return the lines of its output.
 
-    :raises subprocess.CalledProcessError: it failed, so there is nothing to show
+    :raises subprocess.CalledProcessError: the command failed
     """
     arguments = list(command)
     started = time.monotonic()
@@ -76,7 +76,7 @@ def shortened(lines: Iterable[Line]) -> list[float]:
 
 
 def picture(title: str, lines: list[Line]) -> str:
-    """Return an SVG document that shows lines as a terminal does, and repeats; without animation it shows the end."""
+    """Return an SVG document that replays lines in a terminal, in a loop; without animation it shows the last lines."""
     times = shortened(lines)
     total = times[-1] + LAST
     # A cover over the lines that are not printed yet moves down; when the screen is full, all lines move up.
@@ -122,7 +122,7 @@ def _frames(values: list[tuple[float, int]], total: float) -> str:
 
 
 def main() -> int:
-    """Record the demo on a lab of its own and remove that lab."""
+    """Record the demo on a separate lab, and remove the lab."""
     try:
         lines = record([*COMMAND, "--name", LAB])
     finally:

@@ -1,4 +1,4 @@
-"""Runs Ansible: a playbook with a deadline and a signal, its events, its outcome and the progress that people see.
+"""Runs Ansible playbooks: their events, progress, interruption and outcome.
 
-`playbook.run` is the one way in; `cluster/`, `lab/` and `testing` use it.
+`playbook.run` is the only entry point; `cluster/`, `lab/` and `testing` use it.
 """

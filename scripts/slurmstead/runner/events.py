@@ -9,13 +9,13 @@ from typing import Any
 
 SECRET = "(its result is hidden because the task handles a secret)"
 OUTPUT_LINES = 15
-"""How many lines of a failed command's output are worth reading."""
+"""The number of lines that are kept of a failed command's output."""
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 CHANGED = re.compile(r"^changed: \[", re.MULTILINE)
-"""The line of a task that changed something; the task's own may stand before it."""
+"""The line of a task that changed something; the task's own output may precede it."""
 DELEGATED = re.compile(r"^[a-z]+: \[\S+ -> ([^](\s]+)", re.MULTILINE)
-"""The line of a task that a host handed over to another; nothing else of an event names that one."""
+"""The line of a delegated task; no other part of the event names the delegate."""
 
 
 class Status(enum.Enum):
@@ -40,7 +40,7 @@ class Task:
 
     @property
     def is_validation(self) -> bool:
-        """Whether a failure of this task means that the inventory is wrong, not a machine."""
+        """Whether a failure of this task is a mistake in the inventory, not on a machine."""
         return self.path.name == "validate-inventory.yml" or self.action.rpartition(".")[2] == "validate_argument_spec"
 
 
@@ -53,7 +53,7 @@ class PlayStarted:
 
 @dataclasses.dataclass(frozen=True)
 class TaskStarted:
-    """A task begins, on no host yet."""
+    """A task begins; no host has started it yet."""
 
     task: Task
 
@@ -70,7 +70,7 @@ class HostStarted:
 class HostEnded:
     """A task ended on a host; `message` explains a failure, `result` is what the module returned (a secret: empty).
 
-    `delegate` is the host that was to do the task in its place; where that was not there, Ansible blames `host`.
+    `delegate` is the host that ran the task instead of `host`; if it is unreachable, Ansible reports `host`.
     """
 
     task: Task
@@ -88,7 +88,7 @@ class HostEnded:
 
 @dataclasses.dataclass(frozen=True)
 class FileChanged:
-    """What `--diff` shows for a host."""
+    """The output of `--diff` for a host."""
 
     host: str
     text: str
@@ -96,7 +96,7 @@ class FileChanged:
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """The run came to its end; each mapping goes from host to a number of tasks."""
+    """The run ended; each mapping has the number of tasks by host."""
 
     ok: Mapping[str, int]
     failed: Mapping[str, int]
@@ -105,7 +105,7 @@ class Ended:
 
 @dataclasses.dataclass(frozen=True)
 class Said:
-    """Words of Ansible that belong to no task: warnings, and the reason why a run could not begin."""
+    """Ansible's messages outside of tasks: warnings, and why a run could not start."""
 
     text: str
 
@@ -114,13 +114,13 @@ Event = PlayStarted | TaskStarted | HostStarted | HostEnded | FileChanged | Ende
 
 
 def explain(result: Mapping[str, Any]) -> str:
-    """Return what a failed result says to a reader: message, expected, seen, hint, the end of a command's output."""
+    """Return the explanation of a failed result: message, expected, seen, hint, the end of a command's output."""
     if "censored" in result:
         return SECRET
     items = [item for item in result.get("results") or [] if isinstance(item, dict) and item.get("failed")]
     if items:
         return "\n".join(dict.fromkeys(explain(item) for item in items))
-    return "\n".join(_explanations(result)) or "it gave no reason"
+    return "\n".join(_explanations(result)) or "no reason given"
 
 
 def _explanations(result: Mapping[str, Any]) -> Iterator[str]:
@@ -136,7 +136,7 @@ def _explanations(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _stdout(raw: Mapping[str, Any]) -> str:
-    # ansible-runner makes Ansible believe that it writes to a terminal, so it colours its words.
+    # ansible-runner gives Ansible a pseudo-terminal, so its output is coloured.
     return COLOUR.sub("", str(raw.get("stdout") or ""))
 
 
@@ -154,7 +154,7 @@ def _task(data: Mapping[str, Any]) -> Task:
 
 
 def _changed(raw: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    # ansible-runner hides of a secret's task also whether it changed something; Ansible prints that.
+    # For a task with a secret, ansible-runner also hides the change; Ansible's output shows it.
     return bool(CHANGED.search(_stdout(raw)) if "censored" in result else result.get("changed"))
 
 
@@ -182,7 +182,7 @@ def _ended(raw: Mapping[str, Any], kind: str) -> HostEnded:
 
 
 def parse(raw: Mapping[str, Any]) -> Event | None:
-    """Return the event that ansible-runner's dictionary stands for, or None if nobody needs to know of it."""
+    """Return the event in ansible-runner's dictionary, or None for an event that is not used."""
     kind, data = str(raw.get("event")), raw.get("event_data") or {}
     match kind:
         case "playbook_on_play_start":

@@ -1,4 +1,4 @@
-"""Ending a run early without leaving anything of it behind."""
+"""Interrupts a run without leaving processes behind."""
 
 import contextlib
 import os
@@ -11,11 +11,11 @@ from slurmstead.errors import Interrupted
 from slurmstead.runner import processes
 
 GRACE_SECONDS = 10
-"""How long an interrupted run may take to end by itself."""
+"""Seconds after which the processes of an interrupted run are killed."""
 
 
 class Cancellation:
-    """Ends a run on a signal: Ansible is asked first, then whatever it started is told, then killed."""
+    """Ends a run on a signal: Ansible and its child processes get a signal, then are killed."""
 
     def __init__(self) -> None:
         self.number: int | None = None
@@ -24,12 +24,12 @@ class Cancellation:
         self._seen: list[processes.Process] = []
 
     def request(self, number: int, _frame: FrameType | None = None) -> None:
-        """Take note of a signal; a second one shortens the grace."""
+        """Record a signal; a second one ends the grace period."""
         self.number = self.number or number
         self._requests += 1
 
     def due(self) -> bool:
-        """Bring the end forward; True when ansible-runner is to give up on the process."""
+        """Send the signals once; return True when ansible-runner must stop waiting for the process."""
         if self.number is None:
             return False
         running = processes.descendants(os.getpid())
@@ -38,21 +38,24 @@ class Cancellation:
             self._deadline = time.monotonic() + GRACE_SECONDS
             playbooks = [process for process in running if process.parent == os.getpid()]
             processes.send(playbooks, signal.SIGINT)
-            # Ansible's workers are sessions of their own and may be in the middle of a command on this computer.
+            # Ansible's workers have their own sessions and may be running a command on this computer.
             processes.send([process for process in running if process not in playbooks], signal.SIGTERM)
         return self._requests > 1 or time.monotonic() > self._deadline
 
     def finish(self) -> None:
-        """Leave no process behind, then tell the caller."""
+        """Kill the remaining processes.
+
+        :raises Interrupted: a signal was recorded
+        """
         if self.number is None:
             return
         processes.end(self._seen, seconds=2)
-        raise Interrupted(self.number, "The same command carries on from here.")
+        raise Interrupted(self.number, "Run the same command again to continue.")
 
 
 @contextlib.contextmanager
 def signals_to(cancellation: Cancellation) -> Iterator[None]:
-    """Hand the signals that end a command to `cancellation` while the block runs."""
+    """Pass the signals that end a command to `cancellation` while the block runs."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, cancellation.request) for number in numbers}
     try:

@@ -1,4 +1,4 @@
-"""How a run went: from the events of a playbook to an exit code."""
+"""The outcome of a run: from the events of a playbook to an exit code."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -8,12 +8,12 @@ from slurmstead.errors import InventoryError, SteadError, TaskError, Unreachable
 from slurmstead.runner import events
 
 GOES_ON = ("site.yml", "rotate-key.yml")
-"""Playbooks that complete all other hosts where one is off."""
+"""Playbooks that complete all other hosts if one is off."""
 
 
 @dataclasses.dataclass
 class HostSummary:
-    """What a run did on a host; `changed` are the names of the tasks that changed something, in their order."""
+    """The outcome on a host: `ran` and `failed` count tasks, `changed` names the tasks that changed something."""
 
     ran: int = 0
     changed: list[str] = dataclasses.field(default_factory=list)
@@ -23,7 +23,7 @@ class HostSummary:
 
 @dataclasses.dataclass
 class Result:
-    """How a run went; `words` is what Ansible said outside of tasks, `seconds` its duration."""
+    """The outcome of a run; `words` are Ansible's messages outside of tasks, `seconds` is its duration."""
 
     playbook: str
     hosts: dict[str, HostSummary] = dataclasses.field(default_factory=dict)
@@ -34,7 +34,7 @@ class Result:
     seconds: float = 0.0
 
     def add(self, event: events.Event) -> None:
-        """Take note of an event."""
+        """Record an event."""
         match event:
             case events.HostEnded(host=host, status=status):
                 self.ended.append(event)
@@ -54,33 +54,37 @@ class Result:
                 self.words.append(text.strip())
 
     def results_of(self, action: str) -> list[Mapping[str, Any]]:
-        """Return what the module `action` returned, wherever it ran."""
+        """Return the results of the module `action` on all hosts."""
         return [end.result for end in self.ended if end.task.action.rpartition(".")[2] == action and end.result]
 
     @property
     def warnings(self) -> list[str]:
-        """What Ansible warned of, each once."""
+        """Ansible's warnings, without duplicates."""
         return list(dict.fromkeys(line for line in self.words if line.startswith("[WARNING]")))
 
     @property
     def error(self) -> SteadError | None:
-        """Why the run was not good; a failed task outweighs a host that did not answer."""
+        """The error of the run, or None; a failed task takes precedence over an unreachable host."""
         failed = [host for host, summary in self.hosts.items() if summary.failed]
         unreachable = [host for host, summary in self.hosts.items() if summary.unreachable]
         if not self.began and self.returned:
-            return UsageError(f"{self.playbook} could not begin:\n" + "\n".join(self.words))
+            return UsageError(f"{self.playbook} could not start:\n" + "\n".join(self.words))
         untouched = not any(summary.changed for summary in self.hosts.values())
         if untouched and any(end.task.is_validation and end.host in failed for end in self._failures()):
-            return InventoryError(f"the inventory was refused before {self.playbook} changed anything")
+            return InventoryError(
+                f"the inventory has mistakes; {self.playbook} changed nothing", "Correct the mistakes listed above."
+            )
         if failed:
-            return TaskError(f"{self.playbook} failed on {_names(failed)}")
+            return TaskError(
+                f"{self.playbook} failed on {_names(failed)}", "Fix the errors above, then run the same command again."
+            )
         if unreachable:
-            hint = "Is the machine on, and does `ssh` reach it? The same command carries on when it is back."
+            hint = "Check its power and network, then run the same command again to continue."
             others = "; the other hosts were completed" if self.playbook in GOES_ON and self._went_on() else ""
             return UnreachableError(f"{_names(unreachable)} could not be reached{others}", hint)
         if self.returned:
             return TaskError(
-                f"{self.playbook} ended with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
+                f"{self.playbook} exited with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
             )
         return None
 
@@ -88,7 +92,7 @@ class Result:
         return [end for end in self.ended if end.status is events.Status.UNREACHABLE]
 
     def _went_on(self) -> bool:
-        """Say whether all others had more to do after a loss: one among the first checks ends the run for them too."""
+        """Whether other hosts continued after a host was lost; a loss during the first checks ends the run for all."""
         losses = self._losses()
         if any(end.delegate for end in losses):
             return False

@@ -1,4 +1,4 @@
-"""Running a playbook. This module alone knows ansible-runner."""
+"""Runs a playbook. Only this module uses ansible-runner."""
 
 import contextlib
 import importlib.metadata
@@ -21,7 +21,7 @@ from slurmstead.runner.interruption import Cancellation, signals_to
 from slurmstead.runner.outcome import Result
 
 TICK_SECONDS = 0.25
-"""How often an observer gets a moment, and how long a signal waits at most."""
+"""The interval of an observer's tick(), and the longest delay of a signal."""
 
 PASSED_ON = {
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "SSH_AUTH_SOCK", "SSL_CERT_FILE"),
@@ -30,28 +30,28 @@ PASSED_ON = {
 PASSED_ON_PREFIXES = ("ANSIBLE_", "STEAD_", "XDG_")
 
 PATIENCE = {"mitogen_ssh_keepalive_interval": 15, "mitogen_ssh_keepalive_count": 4}
-"""Variables: mitogen gives up a machine that lost its power as soon as ssh with ansible.cfg does, after a minute.
+"""Variables: with them mitogen drops a machine without power after one minute, like ssh with ansible.cfg.
 
-By itself it waits for five (ansible_mitogen/connection.py).
+Its default is five minutes (ansible_mitogen/connection.py).
 """
 
 LAST_STRATEGY_PLUGINS = (2, 22)
-"""ansible-core 2.23 will load no strategy plugin but its own (the deprecation in ansible/plugins/loader.py)."""
+"""ansible-core 2.23 will load only its own strategy plugins (deprecation in ansible/plugins/loader.py)."""
 
 
 class Observer(Protocol):
-    """Who watches a run."""
+    """An object that is notified during a run."""
 
     def event(self, event: events.Event) -> None:
-        """Take note of an event."""
+        """Handle an event."""
 
     def tick(self) -> None:
-        """Use a moment in which nothing happened; called several times a second."""
+        """Refresh a display; called several times a second."""
 
 
 @contextlib.contextmanager
 def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    """Replace this process's environment for a while: ansible-runner hands on, and writes down, all that it finds."""
+    """Replace this process's environment during the block: ansible-runner passes on and stores all of it."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update(wanted)
@@ -63,7 +63,7 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def accelerator() -> dict[str, str]:
-    """Return the settings that make Ansible use mitogen; none if it is missing or ansible-core does not support it."""
+    """Return the settings that make Ansible use mitogen; empty if it is missing or not supported by ansible-core."""
     core = tuple(int(part) for part in importlib.metadata.version("ansible-core").split(".")[:2])
     if core > LAST_STRATEGY_PLUGINS or importlib.util.find_spec("ansible_mitogen") is None:
         return {}
@@ -71,11 +71,11 @@ def accelerator() -> dict[str, str]:
 
 
 def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:
-    """Return the environment of a run: what Ansible and ssh need of `outside`, and nothing that could be a secret."""
+    """Return the environment of a run: the variables of `outside` that Ansible and ssh need, without secrets."""
     kept = {name: value for name, value in outside.items() if name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)}
     return {
         **({} if plain else accelerator()),
-        # ansible-runner would switch this off where nobody set it.
+        # ansible-runner disables this unless it is set.
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         **kept,
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -85,9 +85,9 @@ def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:
 
 
 def listed(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
-    """Return the groups of an inventory by name, and in `_meta` the variables of hosts, templates not filled in.
+    """Return the groups of an inventory by name, and in `_meta` the hosts' variables with unrendered templates.
 
-    :raises InventoryError: it does not exist, or cannot be read
+    :raises InventoryError: the inventory does not exist or cannot be read
     """
     _see_that_it_exists(inventory)
     done = subprocess.run(
@@ -99,7 +99,9 @@ def listed(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
         check=False,
     )
     if done.returncode:
-        raise InventoryError(f"the inventory {inventory} cannot be read:\n{done.stderr.strip()}", "Correct it.")
+        raise InventoryError(
+            f"the inventory {inventory} cannot be read:\n{done.stderr.strip()}", "Correct the error above."
+        )
     groups: dict[str, dict[str, Any]] = json.loads(done.stdout)
     return groups
 
@@ -121,13 +123,13 @@ def run(
     plain: bool = False,
     observer: Observer | None = None,
 ) -> Result:
-    """Run a playbook and return how it went.
+    """Run a playbook and return its outcome.
 
     :param limit: pattern of the hosts to work on (`--limit`)
     :param tags: names of the tags to run, joined with commas
-    :param plain: leave the accelerator out
+    :param plain: run without the accelerator
     :raises InventoryError: the inventory does not exist
-    :raises Interrupted: a signal ended the run; no process of it is left
+    :raises Interrupted: a signal ended the run; all its processes have ended
     """
     _see_that_it_exists(inventory)
     result = Result(playbook.name)
@@ -139,7 +141,7 @@ def run(
             result.add(event)
             if observer is not None:
                 observer.event(event)
-        return False  # nothing is kept on disk
+        return False  # keeps the event off the disk
 
     def cancelled() -> bool:
         if observer is not None:
@@ -153,7 +155,7 @@ def run(
         _environment(environment(os.environ, plain=plain)),
         signals_to(cancellation),
     ):
-        # ansible-runner 2.4.3 forgets settings that are given as an argument when it writes no files.
+        # ansible-runner 2.4.3 ignores the argument `settings` when it writes no files.
         (pathlib.Path(private) / "env").mkdir()
         (pathlib.Path(private) / "env" / "settings").write_text(json.dumps({"pexpect_timeout": TICK_SECONDS}))
         runner = ansible_runner.run(

@@ -1,4 +1,4 @@
-"""The processes of this computer, read from /proc (proc(5)); other systems than Linux show none."""
+"""The processes of this computer, from /proc (proc(5)); empty on systems other than Linux."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Process(NamedTuple):
-    """A process; its start time (clock ticks since boot) tells it from a later one with the same id."""
+    """A process; its start time (clock ticks since boot) distinguishes it from a later process with the same ID."""
 
     pid: int
     parent: int
@@ -19,7 +19,7 @@ class Process(NamedTuple):
 
 def _read(pid: str) -> Process | None:
     try:
-        # Fields are counted from behind the name, which is in brackets and can hold anything, brackets too.
+        # Fields are counted after the name, which is in brackets and can contain brackets itself.
         fields = pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
@@ -27,7 +27,7 @@ def _read(pid: str) -> Process | None:
 
 
 def descendants(pid: int) -> list[Process]:
-    """Return all processes below a process, parents first; one that became a daemon is below nobody."""
+    """Return all descendants of a process, parents first; processes that became daemons are not found."""
     with contextlib.suppress(FileNotFoundError):
         everything = [process for name in os.listdir("/proc") if name.isdigit() and (process := _read(name))]
         found = [process for process in everything if process.parent == pid]
@@ -38,12 +38,12 @@ def descendants(pid: int) -> list[Process]:
 
 
 def alive(processes: Iterable[Process]) -> list[Process]:
-    """Return those of the processes that still run."""
+    """Return the processes that still run."""
     return [process for process in processes if (now := _read(str(process.pid))) and now.started == process.started]
 
 
 def send(processes: Iterable[Process], number: signal.Signals) -> None:
-    """Send a signal to those of the processes that still run."""
+    """Send a signal to the processes that still run."""
     for process in alive(processes):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, number)
@@ -60,7 +60,7 @@ def end(processes: Iterable[Process], seconds: float) -> None:
 
 @contextlib.contextmanager
 def children_end_with_us() -> Iterator[None]:
-    """End all processes below this one when the block is left by an exception."""
+    """End all child processes when the block raises an exception."""
     try:
         yield
     except BaseException:
@@ -71,7 +71,7 @@ def children_end_with_us() -> Iterator[None]:
 
 
 def memory_bytes(pids: Iterable[int]) -> int:
-    """Return the memory that processes of this user hold together now, in bytes; shared pages count once."""
+    """Return the total memory that processes of this user hold now, in bytes; shared pages count once."""
     kibibytes = 0
     for pid in pids:
         with contextlib.suppress(OSError):

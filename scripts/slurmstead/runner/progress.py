@@ -1,4 +1,4 @@
-"""Showing a run while it goes, and what it changed when it is over."""
+"""Shows the progress of a run, and afterwards its changes."""
 
 import dataclasses
 import textwrap
@@ -27,14 +27,14 @@ from slurmstead.runner.outcome import Result
 from slurmstead.wording import count, duration
 
 HEARTBEAT_SECONDS = 30
-"""Where no live line can be drawn, a task that takes longer says so this often."""
+"""Seconds between messages about a long task if the console cannot draw a live line."""
 
 STYLES = {Status.FAILED: "bold red", Status.UNREACHABLE: "bold red", Status.IGNORED: "yellow"}
 
 
 @dataclasses.dataclass
 class _Running:
-    """A task that is under way."""
+    """A running task."""
 
     task: Task
     started: float
@@ -57,7 +57,7 @@ class _Running:
 
 
 class Progress:
-    """Prints each task when it is over and draws the one under way, if the console can.
+    """Prints each finished task, and draws the running ones if the console is a terminal.
 
     >>> with Progress(Console(), "site.yml") as progress:  # doctest: +SKIP
     ...     playbook.run(..., observer=progress)
@@ -109,7 +109,7 @@ class Progress:
                 self._finish_tasks()
 
     def tick(self) -> None:
-        """Draw the task under way; where that is not possible, say now and then that it still is."""
+        """Draw the running tasks; without a terminal, print a line about them now and then."""
         if self._live.is_started:
             self._live.refresh()
             return
@@ -165,10 +165,10 @@ class Progress:
 
 
 def print_summary(console: Console, result: Result) -> None:
-    """Print what a run did on each host."""
+    """Print the outcome and the changes of a run on each host."""
     table = Table("host", "outcome", "tasks", "changed", "what changed", box=None, pad_edge=False, header_style="bold")
     for host, summary in sorted(result.hosts.items()):
-        trouble = "not reached" if summary.unreachable else "failed" if summary.failed else ""
+        trouble = "unreachable" if summary.unreachable else "failed" if summary.failed else ""
         table.add_row(
             Text(host),
             Text(trouble or "good", style="bold red" if trouble else "green"),

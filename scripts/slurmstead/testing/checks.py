@@ -17,8 +17,8 @@ from slurmstead.testing.outcome import Outcome, show
 def local_checks(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
     """Return the commands of the checks by name, the longest first.
 
-    :param modules: a directory that holds this repository's module_utils under the name by which modules import them
-    :param slow: run the tests that are marked as slow, too
+    :param modules: a directory with this repository's module_utils under their import name
+    :param slow: also run the tests that are marked as slow
     """
     marked = [] if slow else ["-m", "not slow"]
     plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
@@ -42,7 +42,7 @@ def local_checks(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
 
 
 def run_checks(console: Console, *, slow: bool) -> list[Outcome]:
-    """Run all checks at once, print each result when it comes, and the output of those that failed."""
+    """Run all checks in parallel; print each result at once, with the output of failed checks."""
     outcomes = []
     with (
         tempfile.TemporaryDirectory(prefix="stead-") as directory,

@@ -1,4 +1,4 @@
-"""Running the programs that test."""
+"""Runs the test programs."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from slurmstead.testing.outcome import Outcome
 
 
 def quietly(name: str, command: list[str], settings: Mapping[str, str]) -> Outcome:
-    """Run a command and keep what it prints; `settings` are added to its environment."""
+    """Run a command and capture its output; `settings` are added to its environment."""
     started = time.monotonic()
     done = subprocess.run(
         command,
@@ -29,7 +29,7 @@ def quietly(name: str, command: list[str], settings: Mapping[str, str]) -> Outco
 
 
 def aloud(name: str, command: list[str], settings: Mapping[str, str]) -> Outcome:
-    """Run a command, print what it prints at once, and keep it; `settings` are added to its environment."""
+    """Run a command, and both print and capture its output; `settings` are added to its environment."""
     started = time.monotonic()
     lines = []
     with (

@@ -1,4 +1,4 @@
-"""Running scenarios on a lab of their own, which is removed afterwards."""
+"""Runs scenarios on a separate lab, which is removed afterwards."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from slurmstead.testing.outcome import Outcome, show
 from slurmstead.testing.scenarios import FIRST, LAB_TESTS, Kind, Scenario
 
 LAB_NAME = "test"
-"""Tests have a lab of their own, so that they leave the one alone on which a developer works."""
+"""Tests use a separate lab, so that they do not disturb a developer's lab."""
 
 STEAD = str(ROOT / "scripts" / "stead")
 
@@ -27,7 +27,7 @@ class TestLab:
     __test__ = False  # Not a class of tests for pytest.
 
     def __init__(self, console: Console, kind: Kind, *, fresh: bool) -> None:
-        """Name the lab; `fresh` if some of its machines begin without the packages of the cluster."""
+        """Name the lab; `fresh` if some of its machines start without the cluster's packages."""
         self.console = console
         self.kind = kind
         self.settings = {**kind.settings, "STEAD_LAB_IMAGE": "mixed" if fresh else "baked"}
@@ -53,16 +53,16 @@ class TestLab:
             lab.down(self.console, self.kind.inventory)
 
     def run(self, scenario: Scenario) -> Outcome:
-        """Run a scenario on the configured lab and print how it ended."""
+        """Run a scenario on the configured lab, print the result and return it."""
         self.console.print(Text(scenario.key, style="bold"))
         done = self._first(scenario) if scenario.name == FIRST else self._tests(scenario)
-        # What a failed scenario leaves is not known.
+        # After a failed scenario, the state of the lab is unknown.
         self.configured = done.ok and not scenario.destroys
         show(self.console, done)
         return done
 
     def _first(self, scenario: Scenario) -> Outcome:
-        """Make the lab and its cluster through molecule, plainly: this shows that nothing needs the accelerator."""
+        """Create the lab and its cluster with molecule and without the accelerator, so that this is tested too."""
         return commands.aloud(scenario.key, ["molecule", "test", f"--scenario-name={FIRST}", "--destroy=never"], {})
 
     def _tests(self, scenario: Scenario) -> Outcome:
@@ -84,7 +84,7 @@ class TestLab:
 def run_scenarios(
     console: Console, kind: Kind, scenarios: Sequence[Scenario], ended: Callable[[Scenario, Outcome], None]
 ) -> list[Outcome]:
-    """Run scenarios of one kind on one lab, and tell `ended` of each; a failed one does not stop the others."""
+    """Run scenarios of one kind on one lab, and call `ended` after each; a failure does not stop the others."""
     host.ensure_packages(console, arm64=lab.needs_arm64(kind.inventory))
     outcomes = []
     with TestLab(console, kind, fresh=any(scenario.name == FIRST for scenario in scenarios)) as own:

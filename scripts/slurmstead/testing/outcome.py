@@ -1,4 +1,4 @@
-"""How a check or a scenario ended."""
+"""The outcome of a check or a scenario."""
 
 import dataclasses
 import re
@@ -15,7 +15,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a check ended, with all that it printed."""
+    """The outcome of a check; `seconds` is its duration, `output` everything that it printed."""
 
     name: str
     ok: bool
@@ -24,7 +24,7 @@ class Outcome:
 
     @property
     def closing(self) -> list[str]:
-        """Return the lines in which pytest sums up."""
+        """Return pytest's summary lines."""
         # molecule draws a border before each line.
         lines = (line.strip(" │") for line in COLOUR.sub("", self.output).splitlines())
         return [line for line in lines if PYTEST_CLOSING.match(line)]
@@ -42,7 +42,7 @@ def show(console: Console, outcome: Outcome) -> None:
 
 
 def show_all(console: Console, outcomes: list[Outcome]) -> None:
-    """Print all results, then the lines in which pytest sums up."""
+    """Print all results, then pytest's summary lines."""
     console.print()
     for outcome in outcomes:
         show(console, outcome)

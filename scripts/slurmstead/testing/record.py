@@ -1,4 +1,4 @@
-"""The table of what last passed: tests/passed.json, with one line for each scenario and release."""
+"""The table of last passes: tests/passed.json, with one line for each scenario and release."""
 
 import dataclasses
 import datetime
@@ -11,7 +11,7 @@ from slurmstead.testing.outcome import Outcome
 from slurmstead.testing.scenarios import CHECKS, NATIVE, SCENARIOS
 
 DAYS = 30
-"""After this time a scenario has to be run again."""
+"""Days after which a scenario must be run again."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Passed:
     tests: int
 
     def days(self, now: datetime.datetime) -> float:
-        """Return the days since then."""
+        """Return the days since the scenario passed."""
         return (now - datetime.datetime.fromisoformat(self.at)) / datetime.timedelta(days=1)
 
 
@@ -45,7 +45,7 @@ def load(path: pathlib.Path) -> dict[str, Passed]:
     except (ValueError, TypeError, AttributeError) as error:
         raise CheckFailed(
             f"expected the table of passed scenarios in {path}, found: {error}",
-            f"Solve the conflict in it, or restore it: git checkout -- {path}",
+            f"Resolve the merge conflict in it, or restore it: git checkout -- {path}",
         ) from None
 
 
@@ -56,9 +56,9 @@ def to_text(table: dict[str, Passed]) -> str:
 
 
 def note(path: pathlib.Path, key: str, outcome: Outcome, commit: str, now: datetime.datetime) -> None:
-    """Write down that a scenario passed, at once and durably."""
+    """Record that a scenario passed; it is on the disk when the call returns."""
     line = Passed(now.isoformat(timespec="minutes"), commit, round(outcome.seconds), outcome.tests)
-    # Lines of scenarios that no longer exist go.
+    # Lines of scenarios that no longer exist are removed.
     table = {known: kept for known, kept in load(path).items() if known in keys()} | {key: line}
     new = path.with_suffix(".new")
     with new.open("w") as file:
@@ -69,7 +69,7 @@ def note(path: pathlib.Path, key: str, outcome: Outcome, commit: str, now: datet
 
 
 def overdue(table: dict[str, Passed], now: datetime.datetime) -> dict[str, str]:
-    """Return the lines that never passed or not within DAYS, each with what is wrong with it."""
+    """Return the lines that have not passed within DAYS, each with the reason."""
     found = {}
     for key in keys():
         if key not in table:

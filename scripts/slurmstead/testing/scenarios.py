@@ -13,10 +13,10 @@ NATIVE_TESTS = ROOT / "tests" / "native"
 
 CHECKS = "checks"
 NATIVE = "native"
-"""What is in the table beside the scenarios: the checks of the tree, and tests/native."""
+"""The lines of the table that are not scenarios: the checks of the tree, and tests/native."""
 
 FIRST = "default"
-"""It makes its own lab, from freshly installed machines; scenarios after it find that lab running."""
+"""This scenario creates its lab from freshly installed machines; later scenarios use the same lab."""
 
 RK1_INVENTORY = ROOT / "inventory" / "lab-rk1"
 RAY_MEMORY = 3584
@@ -25,7 +25,7 @@ RAY_MEMORY = 3584
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Kind:
-    """What a lab is made from; scenarios of one kind share a lab. `memory` in MiB per machine, 0 for the default."""
+    """The properties of a lab; scenarios of one kind share a lab. `memory` in MiB per machine, 0 for the default."""
 
     release: str = "bookworm"
     inventory: pathlib.Path = LAB_INVENTORY
@@ -33,7 +33,7 @@ class Kind:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment variables that make this lab."""
+        """The environment variables that select this kind of lab."""
         memory = {"STEAD_LAB_MEMORY": str(self.memory)} if self.memory else {}
         return {"STEAD_LAB_RELEASE": self.release, **memory}
 
@@ -42,7 +42,7 @@ class Kind:
 class Scenario:
     """A directory of tests/lab and the lab that it needs.
 
-    `ci`: part of CI. `destroys`: the lab that it leaves has to be configured again before the next scenario.
+    `ci`: part of CI. `destroys`: the lab must be configured again before the next scenario.
     `options` are pytest's.
     """
 
@@ -74,7 +74,7 @@ SCENARIOS = (
     Scenario("operations", destroys=True),
     Scenario("backup", destroys=True),
     Scenario("faults", destroys=True),
-    # It makes the lab again from images without packages, which takes longer than other tests may.
+    # It recreates the lab from images without packages, which exceeds the usual time limit of a test.
     Scenario("first_run", destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
     Scenario("engines", Kind(memory=RAY_MEMORY), options=("tests/lab/engines/scaling.py",)),

@@ -16,7 +16,7 @@ from slurmstead.testing.scenarios import CHECKS, NATIVE, NATIVE_TESTS, SCENARIOS
 from slurmstead.wording import count, duration
 
 CI_MINUTES = 45
-"""How long CI's part may take on a machine on which `stead demo` takes 8 minutes."""
+"""Time limit of CI's part, on a machine on which `stead demo` takes 8 minutes."""
 
 
 def now() -> datetime.datetime:
@@ -29,11 +29,11 @@ def _end(console: Console, outcomes: list[Outcome], started: float) -> None:
     console.print(f"{count(len(outcomes), 'check')} in {duration(time.monotonic() - started)}")
     failed = [outcome.name for outcome in outcomes if not outcome.ok]
     if failed:
-        raise CheckFailed(f"failed: {', '.join(failed)}")
+        raise CheckFailed(f"failed: {', '.join(failed)}", "See their output above.")
 
 
 def run_fast(console: Console) -> None:
-    """Run what needs no virtual machine, without the tests marked as slow.
+    """Run the checks that need no virtual machine, without the tests marked as slow.
 
     :raises CheckFailed: a check failed
     """
@@ -55,7 +55,7 @@ def _run_native(console: Console) -> Outcome:
 
 
 def run_ci(console: Console) -> None:
-    """Run the checks and the scenarios of CI; the labs are not made after a failed check.
+    """Run the checks, then the scenarios of CI; after a failed check no lab is created.
 
     :raises CheckFailed: a check or a scenario failed
     """
@@ -73,14 +73,14 @@ def run_ci(console: Console) -> None:
     if minutes > CI_MINUTES:
         console.print(
             f"This took {minutes:.0f} minutes, expected at most {CI_MINUTES}."
-            " Take `ci=True` from a scenario in scripts/slurmstead/testing/scenarios.py.",
+            " Remove `ci=True` from a scenario in scripts/slurmstead/testing/scenarios.py.",
             soft_wrap=True,
         )
     _end(console, outcomes, started)
 
 
 class Everything:
-    """A run of chosen lines of the table, which writes down each that passes."""
+    """A run of chosen lines of the table, which records each pass."""
 
     def __init__(self, console: Console, names: Sequence[str], *, again: bool) -> None:
         """Choose the lines; those that passed with this tree are left out, unless `again`.
@@ -117,14 +117,14 @@ class Everything:
             yield whole
 
     def run(self) -> None:
-        """Run them; a failed one does not stop the others.
+        """Run the chosen lines; a failure does not stop the others.
 
-        :raises CheckFailed: one of them failed
+        :raises CheckFailed: a line failed
         """
         started = time.monotonic()
         if self.commit is None:
             self.console.print(
-                "This tree differs from its commit: what passes is not written to tests/passed.json.", soft_wrap=True
+                "This tree has uncommitted changes: passes are not recorded in tests/passed.json.", soft_wrap=True
             )
         skipped = [key for key in record.keys() if key in self.done and self._is_chosen(key)]
         if skipped:
@@ -137,7 +137,7 @@ class Everything:
             for kind, scenarios in by_kind(scenario for scenario in self.chosen if scenario.key not in self.done):
                 outcomes += run_scenarios(self.console, kind, scenarios, self._scenario_ended)
         except Interrupted as error:
-            raise Interrupted(error.signal_number, "The same command carries on with what has not passed.") from None
+            raise Interrupted(error.signal_number, "Run the same command again to continue with the rest.") from None
         table.print_table(self.console, record.load(tree.TABLE), now())
         _end(self.console, outcomes, started)
 

@@ -1,4 +1,4 @@
-"""Showing the table of what last passed."""
+"""Shows the table of last passes."""
 
 import dataclasses
 import datetime
@@ -12,11 +12,11 @@ from slurmstead.testing.record import DAYS, Passed, keys, overdue
 from slurmstead.wording import duration
 
 WIDTH = 120
-"""Columns of the table where there is no terminal."""
+"""Width of the table in characters without a terminal."""
 
 
 def print_table(console: Console, table: dict[str, Passed], now: datetime.datetime) -> None:
-    """Print one line for each scenario and release; those that have to be run again in red."""
+    """Print one line for each scenario and release; those that must be run again are red."""
     late = overdue(table, now)
     shown = Table("scenario", "release", "last passed (UTC)", "commit", "took", "tests", box=None, pad_edge=False)
     for key in keys():
@@ -25,13 +25,13 @@ def print_table(console: Console, table: dict[str, Passed], now: datetime.dateti
         at = Text(line.at[:16].replace("T", " ") if line else "never", style="red" if key in late else "")
         rest = [line.commit[:7], duration(line.seconds), str(line.tests)] if line else ["", "", ""]
         shown.add_row(name, release, at, *rest)
-    # A file or a pipe has no width to keep to.
+    # A file or a pipe has no limited width.
     wide = console if console.is_terminal else Console(file=console.file, width=WIDTH, highlight=False)
     wide.print(shown)
 
 
 def to_json(table: dict[str, Passed], now: datetime.datetime) -> str:
-    """Return the table as programs read it; a scenario that never passed has `null`."""
+    """Return the table as JSON; a scenario that never passed has `null`."""
     late = overdue(table, now)
     lines = []
     for key in keys():
@@ -42,7 +42,7 @@ def to_json(table: dict[str, Passed], now: datetime.datetime) -> str:
 
 
 def print_overdue(console: Console, table: dict[str, Passed], now: datetime.datetime) -> None:
-    """Say which scenarios never passed or passed too long ago."""
+    """Print the scenarios that never passed or passed too long ago."""
     late = overdue(table, now)
     if late:
         console.print(f"Not passed in the last {DAYS} days (tests/passed.json):")

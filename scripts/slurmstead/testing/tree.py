@@ -1,4 +1,4 @@
-"""The tree that is tested: its commit, and whether it is that commit."""
+"""The tree under test: its commit, and whether it has uncommitted changes."""
 
 import pathlib
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 from slurmstead.paths import ROOT
 
 TABLE = ROOT / "tests" / "passed.json"
-"""The table of what last passed. It is part of the tree but no test reads it, so a commit of it changes no result."""
+"""The table of last passes. It is in the tree but no test reads it, so committing it changes no result."""
 
 REST = ("--", ".", f":(exclude){TABLE.relative_to(ROOT)}")
 
@@ -16,12 +16,12 @@ def _git(root: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str
 
 
 def commit(root: pathlib.Path = ROOT) -> str | None:
-    """Return the commit of a tree; None if a file differs from it, the table aside, or if there is no repository."""
+    """Return the commit of a tree; None without a repository, or if a file other than the table has changed."""
     head = _git(root, "rev-parse", "HEAD")
     status = _git(root, "status", "--porcelain", *REST)
     return head.stdout.strip() if head.returncode == status.returncode == 0 and not status.stdout else None
 
 
 def same(one: str, other: str, root: pathlib.Path = ROOT) -> bool:
-    """Whether two commits have the same files, the table aside."""
+    """Whether two commits have the same files, except for the table."""
     return one == other or _git(root, "diff", "--quiet", one, other, *REST).returncode == 0

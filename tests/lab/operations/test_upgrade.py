@@ -90,7 +90,7 @@ def test_jobs_do_not_notice_an_upgrade_and_another_one_changes_nothing(
     done = stead("upgrade", "--at-once", "2", seconds=900)
 
     assert done.returncode == ExitCode.OK
-    assert "It holds the MUNGE key" in done.stdout
+    assert "It contains the MUNGE key" in done.stdout
     newer = {f"{version}+stead1" for version in versions.values()}
     assert all(found <= newer for found in installed().values())
     upgraded = lab.pids()

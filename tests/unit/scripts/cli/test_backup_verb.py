@@ -16,7 +16,7 @@ MESSAGE = {"path": "/b/lab.tar.gz", "bytes": 20480, "files": 12, "cluster": "lab
     ("jobs", "said"),
     [
         ({"running": 3, "pending": 5}, "3 running and 5 pending jobs"),
-        (None, "slurmctld did not answer, so the state is what it left"),
+        (None, "slurmctld did not answer, so the jobs are those of its last saved state"),
     ],
 )
 def test_a_report_says_what_was_kept(jobs, said):
@@ -49,7 +49,7 @@ def test_an_inventory_that_is_missing_is_named(project, stead, capsys, arguments
 
 def test_an_archive_has_no_directory_made_for_it(stead, capsys, tmp_path):
     assert stead("backup", "--output", tmp_path / "missing" / "a.tar.gz", "-i", LAB_INVENTORY) == ExitCode.USAGE
-    assert "there is not a directory" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 @pytest.mark.slow

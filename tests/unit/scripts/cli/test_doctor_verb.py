@@ -55,7 +55,7 @@ def test_each_finding_is_a_line_with_what_to_do(cluster, stead, capsys):
 
     assert stead("doctor", "-i", cluster(machines), "--plain") == ExitCode.CHECK_FAILED
     said = capsys.readouterr()
-    advice = "see `systemctl status backup.service`; `systemctl reset-failed` when it is mended"
+    advice = "see `systemctl status backup.service`; `systemctl reset-failed` once it is fixed"
     assert said.out.splitlines() == [
         f"node1  backup.service failed: {advice}",
         "node2  it calls itself ubuntu: run site.yml --tags os",

@@ -33,7 +33,7 @@ BOTH = f"{FAILING}{CHANGING}"
         pytest.param(CHANGING, ["here", "gone"], ExitCode.UNREACHABLE, "gone could not be reached", id="host off"),
         pytest.param(BOTH, ["here", "gone"], ExitCode.TASK_FAILED, "failed on here", id="failed task and host off"),
         pytest.param("- no.such.module: {}", ["here"], ExitCode.USAGE, "no.such.module", id="invalid playbook"),
-        pytest.param(GOOD, [], ExitCode.USAGE, "has no host", id="empty inventory"),
+        pytest.param(GOOD, [], ExitCode.USAGE, "matched no host", id="empty inventory"),
     ],
 )
 def test_a_run_ends_with_the_documented_code(project, stead, capsys, tasks, hosts, code, text):
@@ -86,7 +86,7 @@ def test_a_refused_inventory_is_wrong_usage(project, stead, capsys):
     assert stead("up", "-i", project.inventory("here"), "--plain") == ExitCode.USAGE
     captured = capsys.readouterr()
     assert "os_address is missing" in captured.err
-    assert "refused" in captured.err
+    assert "the inventory has mistakes" in captured.err
 
 
 def test_a_variable_that_a_role_does_not_accept_is_wrong_usage(project, stead, capsys):
@@ -104,7 +104,7 @@ def test_a_variable_that_a_role_does_not_accept_is_wrong_usage(project, stead, c
         (["up", "-i", "nowhere"], "there is no inventory"),
         (["up", "--no-such-option"], "No such option"),
         (["down"], "No such command"),
-        (["lab", "up", "--name", "No Name"], "cannot be the name of a lab"),
+        (["lab", "up", "--name", "No Name"], "is not a valid name of a lab"),
         (["lab", "ssh", "node1"], "does not exist"),
     ],
     ids=["unknown inventory", "unknown option", "unknown verb", "bad lab name", "no lab"],
@@ -136,5 +136,5 @@ def test_a_computer_without_room_is_named():
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == ExitCode.USAGE
-    assert done.stderr.startswith("stead: this computer has no room: ")
+    assert done.stderr.startswith("stead: the disk of this computer is full: ")
     assert "Traceback" not in done.stderr

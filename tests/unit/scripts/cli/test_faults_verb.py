@@ -71,5 +71,5 @@ def test_a_table_of_something_else_is_said(table, stead, capsys):
 
 
 def test_a_fault_that_the_table_does_not_know_is_refused(table):
-    with pytest.raises(ValueError, match="is no line of the table"):
+    with pytest.raises(ValueError, match="is not a line of the table"):
         faults.record(table, "meteor", 1, SURVIVED, **NOW)

@@ -75,8 +75,8 @@ def test_what_differs_stands_below_the_values(workers, stead, capsys):
         "  look  cpus 8 -> 6",
         "  note  CPUs 4-5 are isolated",
         "SlurmdParameters=config_overrides",
-        "gone  not reached",
-        "1 worker measured, 1 to look at",
+        "gone  unreachable",
+        "1 worker measured, 1 to check",
     ]
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 SHELL_TOOLS = "sh cat cmp date dirname env id readlink rm tail".split()
 
-# Stands in for python3: makes environments without ensurepip, which takes seconds, and puts the pip below into them.
+# Replaces python3: makes environments without ensurepip, which takes seconds, and installs the pip below in them.
 PYTHON = """#!/bin/sh
 case "$*" in
 *"import ensurepip"*) [ ! -e "$HOME/no-ensurepip" ] ;;
@@ -149,7 +149,7 @@ def test_a_failed_installation_ends_with_pips_words_and_a_hint(checkout):
     code, out, err = checkout.run("up")
     assert (code, out) == (2, "")
     assert "no route to the index" in err
-    assert "call again" in err
+    assert "run it again" in err
     (checkout.home / "refuse").unlink()
     assert checkout.run("up")[0] == 0
 

@@ -1,4 +1,4 @@
-"""The verbs that work on machines refuse what is no worker before a playbook begins."""
+"""The verbs that work on machines refuse names that are not workers before a playbook starts."""
 
 import pytest
 
@@ -33,7 +33,8 @@ def test_a_worker_that_is_the_controller_too_is_not_among_those_that_can_be_rebo
 
 
 @pytest.mark.parametrize(
-    ("name", "why"), [("head", "is the controller"), ("store", "has the share"), ("n9", "is no worker in hosts.yml")]
+    ("name", "why"),
+    [("head", "is the control node"), ("store", "is the NFS server"), ("n9", "is not a worker in hosts.yml")],
 )
 def test_a_name_that_is_no_worker_is_refused_with_the_names_that_are(name, why):
     with pytest.raises(UsageError, match=f"^{name} {why}") as refused:
@@ -50,17 +51,17 @@ def test_an_operation_on_a_node_concerns_those_who_have_to_know_it_and_nobody_el
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["reboot"], "reboot needs names of workers, or --all"),
-        (["reboot", "node1", "--all"], "reboot needs names of workers, or --all"),
-        (["reboot", "node9"], "node9 is no worker"),
-        (["reboot", "node3"], "node3 is the controller"),
-        (["add-node", "node9"], "node9 is no worker"),
-        (["remove-node", "node3"], "node3 is the controller"),
-        (["remove-node", "node1", "--when-idle", "--cancel-jobs"], "contradict each other"),
-        (["replace-node", "node9"], "node9 is no worker"),
-        (["replace-node", "node3"], "node3 is the controller"),
-        (["replace-node", "node1", "--when-idle", "--cancel-jobs"], "contradict each other"),
-        (["shutdown", "--when-idle", "--cancel-jobs"], "contradict each other"),
+        (["reboot"], "reboot needs either names of workers or --all"),
+        (["reboot", "node1", "--all"], "reboot needs either names of workers or --all"),
+        (["reboot", "node9"], "node9 is not a worker"),
+        (["reboot", "node3"], "node3 is the control node"),
+        (["add-node", "node9"], "node9 is not a worker"),
+        (["remove-node", "node3"], "node3 is the control node"),
+        (["remove-node", "node1", "--when-idle", "--cancel-jobs"], "cannot be used together"),
+        (["replace-node", "node9"], "node9 is not a worker"),
+        (["replace-node", "node3"], "node3 is the control node"),
+        (["replace-node", "node1", "--when-idle", "--cancel-jobs"], "cannot be used together"),
+        (["shutdown", "--when-idle", "--cancel-jobs"], "cannot be used together"),
     ],
 )
 def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, project, capsys, arguments, said):

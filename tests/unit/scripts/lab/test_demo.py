@@ -80,7 +80,7 @@ def test_the_end_says_what_to_type_next(stage):
     ("trouble", "error", "text", "last_step"),
     [
         ("fail", TaskError, "site.yml failed on node3", "3/5"),
-        ("bad", CheckFailed, "does not do what a user expects", "4/5"),
+        ("bad", CheckFailed, "the smoke test failed", "4/5"),
         ("down", CheckFailed, "expected `sinfo` to succeed", "5/5"),
     ],
 )

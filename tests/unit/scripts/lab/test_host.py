@@ -95,6 +95,6 @@ def test_a_computer_that_cannot_run_arm64_says_what_to_do(system, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     (system / "arch-test").write_text("#!/bin/sh\nexit 1\n")
     (system / "arch-test").chmod(0o755)
-    with pytest.raises(MachineError, match="no image for them can be built") as error:
+    with pytest.raises(MachineError, match="no arm64 image can be built") as error:
         host.ensure_packages(Console(file=io.StringIO()), arm64=True)
     assert "systemd-binfmt" in error.value.hint

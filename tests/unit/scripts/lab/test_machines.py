@@ -15,7 +15,7 @@ from slurmstead.lab import machines as lab
 
 @pytest.fixture
 def directory(tmp_path: pathlib.Path) -> pathlib.Path:
-    """Return the directory of a lab with machines that never ran, that ended, and whose number somebody else has."""
+    """Return a lab with machines that never ran, that stopped, and whose process ID another process has."""
     for name, pid in (("node1", None), ("node2", "999999999"), ("node3", str(os.getpid()))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "ssh_config").touch()

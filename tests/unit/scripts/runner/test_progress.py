@@ -151,7 +151,7 @@ def test_the_summary_says_what_changed_where_and_how_many_tasks_ran():
         "node1  good         20     2        slurm : configure | Write slurm.conf",
         "                                    slurmd : Start slurmd",
         "node2  failed       8      0",
-        "node4  not reached  1      0",
+        "node4  unreachable  1      0",
         "site.yml: 2 changes on 3 hosts in 3:12 min",
     ]
 
@@ -179,7 +179,7 @@ def test_durations_read_as_people_write_them(seconds, text):
         ({"results": [{"failed": True, "msg": "a"}, {"msg": "fine"}, {"failed": True, "msg": "a"}]}, "a"),
         ({"censored": "…", "msg": "the key is 123"}, events.SECRET),
         ({"results": [{"failed": True, "censored": "…", "msg": "123"}]}, events.SECRET),
-        ({}, "it gave no reason"),
+        ({}, "no reason given"),
         ({"msg": "x", "invocation": {"module_args": {"a": 1}}, "ansible_facts": {"b": 2}}, "x"),
     ],
 )

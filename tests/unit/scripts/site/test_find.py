@@ -81,7 +81,7 @@ def test_the_nearest_word_counts(three, stead, capsys, monkeypatch, words, varia
 
     assert stead("reboot", "nobody", *words) == ExitCode.USAGE
     said = capsys.readouterr().err
-    assert f"nobody is no worker in {three / chosen}/hosts.yml" in said
+    assert f"nobody is not a worker in {three / chosen}/hosts.yml" in said
     assert f"The workers are {chosen}." in said
     # A site that no option names is said, before anything happens to it.
     assert (f"Site: {three / chosen}\n" in said) == (not words)
