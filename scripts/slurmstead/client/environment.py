@@ -23,7 +23,7 @@ LOCAL = re.compile(r"^(-e\b|--editable\b|\.|/|file:)|@\s*(file:|\.|/)")
 
 
 def find(folder: pathlib.Path, settings: Settings) -> dict[str, Any] | None:
-    """Return the packages to install, or None if there are none.
+    """Return the packages to install, or None without any.
 
     :returns: `requirements` as text; `wheels`, a directory in the folder, with `wheels_digest`; `index`
     :raises UsageError: a named file is missing, or lists packages that cannot be installed on nodes

@@ -39,7 +39,7 @@ PACKAGES_NATIVE = {
     "slirp4netns": "leads from the containers to the mirror",
     "systemd-container": "runs the containers",
 }
-"""The same for a lab of containers."""
+"""The packages for a lab of containers."""
 
 PACKAGES_ARM64 = {
     "device-tree-compiler": "describes a board's CPUs",
@@ -83,7 +83,7 @@ def apt(arguments: list[str], *, root: bool) -> list[str]:
 
 
 def ensure_packages(console: Console, *, lab: bool = True, arm64: bool = False, native: bool = False) -> list[str]:
-    """Install what is missing for Ansible, a `lab` (of containers if `native`), and `arm64` in it; return the packages.
+    """Install the missing packages for Ansible, a `lab` (of containers if `native`), and `arm64` in it; return them.
 
     Asks sudo, saying what for, unless root.
 

@@ -25,7 +25,7 @@ LEFT_OUT = (
     "Containers share this computer's kernel. Left out: NFS (the share is a directory of this computer), LVM (scratch "
     "is a directory), cgroups (proctrack/linuxproc; the smoke test's one-cpu and memory-limit fail), setting the clock."
 )
-"""What differs between containers and virtual machines."""
+"""The differences between containers and virtual machines."""
 
 PROBE_SECONDS = 20
 """Seconds to wait for a machine's answer; a busy emulated one needs several for a login."""
@@ -75,7 +75,7 @@ def needs_arm64(inventory: pathlib.Path) -> bool:
 
 
 def is_native(directory: pathlib.Path) -> bool:
-    """Whether a lab that exists is made of containers."""
+    """Whether an existing lab consists of containers."""
     return (directory / "bridge").exists()
 
 
@@ -83,7 +83,7 @@ def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str])
     """Start the machines that do not run; install missing packages on this computer first.
 
     :raises UsageError: containers are wanted, and a machine of the inventory cannot be one
-    :raises MachineError: containers are wanted by an ordinary user
+    :raises MachineError: containers need root
     """
     directory = lab_directory(os.environ["STEAD_LAB"])
     if extra_vars.get("lab_kind") != "container" and not is_native(directory):
@@ -104,7 +104,7 @@ def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str])
 def down(console: Console, inventory: pathlib.Path = LAB_INVENTORY) -> Result:
     """End the machines and remove their files.
 
-    :raises MachineError: they are containers, and an ordinary user asks
+    :raises MachineError: they are containers, which need root
     """
     if is_native(lab_directory(os.environ["STEAD_LAB"])):
         _need_root("end")

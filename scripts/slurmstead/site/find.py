@@ -30,7 +30,7 @@ def inventory(path: pathlib.Path) -> pathlib.Path:
 def find() -> pathlib.Path:
     """Return the site of a command without `-i`.
 
-    :raises InventoryError: there is none, or it belongs to another user
+    :raises InventoryError: no site was found, or it belongs to another user
     """
     named = os.environ.get(VARIABLE)
     if named:

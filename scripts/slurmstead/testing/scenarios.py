@@ -90,7 +90,7 @@ SCENARIOS = (
 def choose(names: Iterable[str]) -> list[Scenario]:
     """Return the scenarios of these names, with all their releases; all of them if no name is given.
 
-    :raises UsageError: there is no scenario of that name
+    :raises UsageError: no scenario has that name
     """
     wanted = set(names) - {CHECKS, NATIVE}
     known = {scenario.name for scenario in SCENARIOS}

@@ -85,7 +85,7 @@ class Everything:
     def __init__(self, console: Console, names: Sequence[str], *, again: bool) -> None:
         """Choose the lines; those that passed with this tree are left out, unless `again`.
 
-        :raises UsageError: there is no scenario of that name
+        :raises UsageError: no scenario has that name
         """
         self.console = console
         self.names = names
