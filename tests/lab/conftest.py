@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import tempfile
 import time
@@ -23,6 +22,7 @@ from testinfra.host import Host
 from testinfra.utils.ansible_runner import AnsibleRunner
 
 from slurmstead.lab import machines as stead_lab
+from slurmstead.lab import snapshots
 from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, ROOT, SITE, lab_directory
 from slurmstead.runner.playbook import PATIENCE, accelerator
 from tests.lab.run import Began, Run, play
@@ -139,15 +139,21 @@ class Lab:
 
     def cut_power(self, *names: str) -> None:
         """End machines of the lab as if their plugs were pulled; all of them if none is named."""
-        chosen = names or tuple(self.names)
-        for name, pid in stead_lab.pids(self.directory).items():
-            if name in chosen:
-                assert pid, f"{name} does not run"
-                os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + 30
-        while any(pid for name, pid in stead_lab.pids(self.directory).items() if name in chosen):
-            assert time.monotonic() < deadline, "a machine survived"
-            time.sleep(0.1)
+        running = stead_lab.pids(self.directory)
+        assert all(running[name] for name in names or self.names), f"a machine does not run: {running}"
+        stead_lab.end(self.directory, names)
+
+    def freeze(self, label: str = snapshots.LABEL) -> float:
+        """Make a snapshot of all machines; return the seconds that it took."""
+        started = time.monotonic()
+        snapshots.freeze(self.directory, label)
+        return time.monotonic() - started
+
+    def thaw(self, label: str = snapshots.LABEL) -> float:
+        """Put all machines back to a snapshot; return the seconds that it took."""
+        started = time.monotonic()
+        snapshots.thaw(self.directory, label)
+        return time.monotonic() - started
 
     def boot(self, name: str, **settings: Any) -> None:
         """Start a machine of the lab that is off, with other settings of the role `lab` if there are some."""

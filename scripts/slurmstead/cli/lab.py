@@ -1,7 +1,8 @@
-"""Verbs of the lab, machines on this computer: demo, faults, lab up, lab down, lab status, lab ssh."""
+"""Verbs of the lab, machines on this computer: demo, faults, lab up, down, freeze, thaw, status and ssh."""
 
 import os
 import pathlib
+import time
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from slurmstead.cli.consoles import messages, out
 from slurmstead.cli.options import Plain
 from slurmstead.errors import CheckFailed
 from slurmstead.paths import LAB_INVENTORY, lab_directory
+from slurmstead.wording import duration
 
 app = typer.Typer()
 lab_app = typer.Typer(help="Manage the virtual machines of inventory/lab on this computer.", no_args_is_help=True)
@@ -19,6 +21,7 @@ LabName = Annotated[
     str | None, typer.Option("--name", help="Name of the lab, if there are several.", show_default="default")
 ]
 LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="Inventory of the machines.")]
+Label = Annotated[str, typer.Argument(help="Label of the snapshot, if there are several.", metavar="LABEL")]
 Release = Annotated[str | None, typer.Option("--release", help="Debian release of the machines: bookworm or trixie.")]
 Clean = Annotated[bool, typer.Option("--clean", help="Boot machines without preinstalled cluster packages.")]
 Native = Annotated[
@@ -79,6 +82,28 @@ def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> N
 
     lab.choose(name, inventory)
     lab.down(messages, inventory.absolute())
+
+
+@lab_app.command("freeze")
+def lab_freeze(label: Label = "converged", name: LabName = None) -> None:
+    """Save all machines at one instant, with disks and memory; they go on, but connections to them end."""
+    from slurmstead.lab import machines as lab
+    from slurmstead.lab import snapshots
+
+    started = time.monotonic()
+    snapshots.freeze(lab_directory(lab.choose(name)), label)
+    out.print(f"frozen as {label} in {duration(time.monotonic() - started)}; go back: scripts/stead lab thaw {label}")
+
+
+@lab_app.command("thaw")
+def lab_thaw(label: Label = "converged", name: LabName = None) -> None:
+    """Put all machines back to what they were when they were frozen; what happened since is lost."""
+    from slurmstead.lab import machines as lab
+    from slurmstead.lab import snapshots
+
+    started = time.monotonic()
+    snapshots.thaw(lab_directory(lab.choose(name)), label)
+    out.print(f"thawed {label} in {duration(time.monotonic() - started)}")
 
 
 @lab_app.command("status")

@@ -5,8 +5,10 @@ import dataclasses
 import os
 import pathlib
 import re
+import signal
 import subprocess
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 
 from rich.console import Console
 from rich.table import Table
@@ -27,6 +29,7 @@ LEFT_OUT = (
 )
 """The differences between containers and virtual machines."""
 
+END_SECONDS = 30
 PROBE_SECONDS = 20
 """Seconds to wait for a machine's answer; a busy emulated one needs several for a login."""
 
@@ -139,6 +142,23 @@ def pids(directory: pathlib.Path) -> dict[str, int | None]:
             runs = False
         found[home.name] = pid if runs else None
     return found
+
+
+def end(directory: pathlib.Path, names: Collection[str] = ()) -> None:
+    """End machines of a lab as if their plugs were pulled, all of them if none is named; return when they are gone.
+
+    :raises MachineError: a process survived
+    """
+    for name, pid in pids(directory).items():
+        if pid and (name in names or not names):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + END_SECONDS
+    while left := [name for name, pid in pids(directory).items() if pid and (name in names or not names)]:
+        if time.monotonic() > deadline:
+            raise MachineError(
+                f"{', '.join(left)} still runs {END_SECONDS} s after SIGKILL", "Its disk may not answer: see dmesg."
+            )
+        time.sleep(0.05)
 
 
 def ssh_command(directory: pathlib.Path, node: str, command: list[str], user: str | None = None) -> list[str]:

@@ -1,6 +1,6 @@
 """A disk of a running lab that is not blank is never written; a blank one becomes a volume, whatever interrupts that.
 
-Everything happens on the second NVMe disk of node1, which no role uses. Its content is compared on this computer, from
+Everything happens on the second extra disk of node1, which no role uses. Its content is compared on this computer, from
 outside the machine. Run: STEAD_LAB=NAME pytest tests/lab/disks
 """
 
@@ -27,8 +27,9 @@ STATE = pathlib.Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expan
 LAB = STATE / "slurmstead/lab" / (os.environ.get("STEAD_LAB") or "default")
 
 NODE = "node1"
-USED = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_node1-nvme0"
-SPARE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_node1-nvme1"
+LINK = "virtio-" if os.environ.get("STEAD_LAB_BUS") == "virtio" else "nvme-QEMU_NVMe_Ctrl_"
+USED = f"/dev/disk/by-id/{LINK}node1-nvme0"
+SPARE = f"/dev/disk/by-id/{LINK}node1-nvme1"
 IMAGE = LAB / NODE / "node1-nvme1.raw"
 
 # A handshake takes seconds on emulated CPUs, so all commands share a connection. Names of sockets are short (unix(7)).

@@ -107,10 +107,20 @@ def test_two_machines_share_no_hardware_address() -> None:
 def test_an_extra_disk_has_its_serial_on_its_bus(disk: lab.Disk) -> None:
     words = command(dataclasses.replace(MACHINE, disks=(disk,)))
 
-    assert f"id=disk0,if=none,file={disk.serial}.raw,format=raw,cache=unsafe" in values(words, "-drive")
+    assert f"id=disk0,if=none,file={DIRECTORY}/{disk.serial}.raw,format=raw,cache=unsafe" in values(words, "-drive")
     device = next(value for value in values(words, "-device") if "drive=disk0" in value)
     assert f"serial={disk.serial}" in device
     assert "{" not in " ".join(words), "a placeholder was not replaced"
+
+
+def test_disks_are_found_from_any_directory_whatever_its_name() -> None:
+    machine = dataclasses.replace(MACHINE, disks=DISKS[:1])
+    words = lab.qemu_command(machine, "/lab,1/node1", "/images/bookworm", "tcg", 2201)
+
+    assert [value.split("file=")[1].split(",format")[0] for value in values(words, "-drive")] == [
+        "/lab,,1/node1/root.qcow2",
+        "/lab,,1/node1/node1-nvme0.raw",
+    ]
 
 
 def test_every_disk_has_an_id_of_its_own() -> None:

@@ -98,7 +98,8 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
     """Return the command that starts a machine in `directory`.
 
     `image` is the directory of a built image, `port` the TCP port on loopback that leads to the guest's sshd. Sockets
-    are named relative to `directory`, the current one, because their names have at most 107 bytes (unix(7)).
+    are named relative to `directory`, the current one, because their names have at most 107 bytes (unix(7)). Disks are
+    not, because QEMU opens them again when its memory is saved, and has left the directory by then.
     """
     architecture = ARCHITECTURES[machine.architecture]
     # Translated code has a bound, at which all of it is thrown away; what runs on a node takes 210 MiB.
@@ -107,6 +108,7 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
     if accelerator == "tcg":
         # QEMU 7.2 translates code again for each address at which a process has it, and addresses are random.
         arguments += ["norandmaps", *architecture.tcg_arguments]
+    disks = directory.replace(",", ",,")
     command = [
         architecture.qemu,
         "-name", machine.name,
@@ -123,7 +125,7 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
         "-serial", "file:console.log",
         "-qmp", "unix:qmp,server=on,wait=off",
         "-pidfile", f"{directory}/pid", "-daemonize",
-        "-drive", "id=root,if=none,file=root.qcow2,format=qcow2,cache=unsafe",
+        "-drive", f"id=root,if=none,file={disks}/root.qcow2,format=qcow2,cache=unsafe",
         "-device", "virtio-blk-pci,drive=root",
         "-netdev", f"user,id=uplink,hostfwd=tcp:127.0.0.1:{port}-:22",
         "-device", f"virtio-net-pci,netdev=uplink,mac={machine.uplink_mac},romfile=",
@@ -135,7 +137,7 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
         command += ["-dtb", machine.device_tree]
     for index, disk in enumerate(machine.disks):
         names = {"id": f"disk{index}", "serial": disk.serial}
-        command += ["-drive", f"id=disk{index},if=none,file={disk.serial}.raw,format=raw,cache=unsafe"]
+        command += ["-drive", f"id=disk{index},if=none,file={disks}/{disk.serial}.raw,format=raw,cache=unsafe"]
         command += [part.format(**names) for part in BUSES[disk.bus]]
     return command
 

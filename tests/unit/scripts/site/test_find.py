@@ -11,7 +11,8 @@ from slurmstead.errors import ExitCode, InventoryError
 from slurmstead.site import find
 
 NEED_NO_SITE = {
-    *("demo", "faults", "init", "test", "lab up", "lab down", "lab status", "lab ssh"),
+    *("demo", "faults", "init", "test"),
+    *("lab up", "lab down", "lab freeze", "lab thaw", "lab status", "lab ssh"),
     *("submit", "jobs", "logs", "fetch", "cancel", "rerun"),
 }
 """Verbs of the lab, of the tests, and those that ask a head node."""
