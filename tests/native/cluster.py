@@ -26,7 +26,11 @@ from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from tests.native import conf, root
 
 INSIDE = pathlib.Path(__file__).with_name("inside.py")
-NAMESPACES = ("--mount", "--pid", "--net", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc")
+KINDS = ("--mount", "--pid", "--net", "--uts", "--ipc")
+"""The namespaces that a cluster has, and each of its machines."""
+
+NEW = ("setpriv", "--pdeathsig", "KILL", "unshare", *root.AS_ROOT[1:], *KINDS, "--fork", "--kill-child", "--mount-proc")
+ENTER = ("nsenter", *KINDS, *(["--user"] if root.AS_ROOT else []))
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 USERS = {"alice": 2001, "bob": 2002}
@@ -68,7 +72,7 @@ class Cluster:
         packages = root.root(self.release)
         started = time.monotonic()
         self._process = subprocess.Popen(
-            [*("setpriv", "--pdeathsig", "KILL", "unshare"), *NAMESPACES, sys.executable, "-I", "-S", str(INSIDE)],
+            [*NEW, sys.executable, "-I", "-S", str(INSIDE)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -154,7 +158,7 @@ class Cluster:
 
     def command(self, *words: str, user: str = "root", on: str = CONTROL, seconds: float = 60) -> list[str]:
         """Return the command line that runs a command on a machine, in the home directory of a user."""
-        enter = ["nsenter", f"--target={self._init}", "--all", "nsenter", f"--target={self.pids[on]}", "--all"]
+        enter = [*ENTER, f"--target={self._init}", "nsenter", *KINDS, f"--target={self.pids[on]}"]
         become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--reset-env"]
         return [*enter, *become, "timeout", f"{seconds}", "sh", "-c", 'cd && exec "$@"', "sh", *words]
 
@@ -236,7 +240,7 @@ class Cluster:
             shown.append(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}")
         for name in (MUNGE, CONTROL, *self.nodes[:4]):
             path = f"/mnt/machines/{name}/upper/var/log"
-            look = ["nsenter", f"--target={self._init}", "--all", "sh", "-c", f"cd {path} && tail -n 20 munged slurm*"]
+            look = [*ENTER, f"--target={self._init}", "sh", "-c", f"cd {path} && tail -n 20 munged slurm*"]
             done = subprocess.run(look, capture_output=True, text=True, check=False)
             shown.append(f"--- {name}\n{done.stdout}")
         return "\n".join(shown)

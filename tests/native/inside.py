@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable
 
 PLACE = pathlib.Path("/mnt")
-"""Where the cluster's files are: in memory, and seen by nobody else."""
+"""Where the cluster's files are: in memory, and visible to this cluster only."""
 
 PACKAGES = PLACE / "packages"
 

@@ -9,7 +9,6 @@ import fcntl
 import hashlib
 import os
 import pathlib
-import shutil
 import subprocess
 import tempfile
 
@@ -19,6 +18,9 @@ RELEASES = {"bookworm": "22.05.8", "trixie": "24.11.5"}
 """The tested releases of Debian, each with its version of Slurm."""
 
 PACKAGES = ("iproute2", "mount", "munge", "procps", "python3", "slurm-client", "slurmctld", "slurmd")
+
+AS_ROOT = () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--map-auto")
+"""Begins a command that has to be root; for an ordinary user it is root of the user's own ids (subuid(5)) only."""
 
 SOURCES = ROOT / "roles/lab/files/image/sources"
 
@@ -37,8 +39,9 @@ def root(release: str) -> pathlib.Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not directory.exists():
             for remains in cache.glob(f".{name}.*"):
-                shutil.rmtree(remains)
+                subprocess.run([*AS_ROOT, "rm", "-rf", str(remains)], check=True)
             work = pathlib.Path(tempfile.mkdtemp(prefix=f".{name}.", dir=cache))
+            (work / "root").mkdir()
             _install(work / "root", release)
             (work / "root").rename(directory)
             work.rmdir()
@@ -49,10 +52,16 @@ def _install(directory: pathlib.Path, release: str) -> None:
     sources = ["bash", "-euc", '. "$0"; sources "$1"', str(SOURCES), release]
     listed = subprocess.run(sources, check=True, stdout=subprocess.PIPE, text=True).stdout
     command = [
-        *("mmdebstrap", "--quiet", "--variant=essential", "--format=directory", f"--include={','.join(PACKAGES)}"),
+        *("mmdebstrap", "--quiet", "--variant=essential", "--format=tar", f"--include={','.join(PACKAGES)}"),
         *('--aptopt=Acquire::Languages "none"', "--dpkgopt=force-unsafe-io"),
         *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "locale", "man")),
         *(f"--customize-hook={hook}" for hook in HOOKS),
-        *(release, str(directory), "-"),
+        *(release, "-", "-"),
     ]
-    subprocess.run(command, input=listed, check=True, text=True)
+    # As in roles/lab/files/build-image: an ordinary user's mmdebstrap can enter neither a home nor this directory.
+    with tempfile.TemporaryFile() as packed:
+        own = {**os.environ, "HOME": "/"}
+        subprocess.run(command, input=listed.encode(), stdout=packed, check=True, cwd="/", env=own)
+        packed.seek(0)
+        unpack = ["tar", "--extract", "--numeric-owner", "--exclude=./dev/*", f"--directory={directory}"]
+        subprocess.run([*AS_ROOT, *unpack], stdin=packed, check=True)
