@@ -44,12 +44,14 @@ def run_fast(console: Console) -> None:
 
 def _left_out() -> str:
     keys = [scenario.key for scenario in SCENARIOS if not scenario.ci]
+    keys.append(f"{NATIVE} with hundreds of nodes and with systemd")
     return f"Left out: {', '.join(keys)}. Run one: scripts/stead test NAME; run everything: scripts/stead test --all"
 
 
-def _run_native(console: Console) -> Outcome:
+def _run_native(console: Console, *, slow: bool) -> Outcome:
     command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--numprocesses=auto"]
-    outcome = commands.aloud(NATIVE, [*command, "--maxprocesses=4", str(NATIVE_TESTS)], {})
+    marked = [] if slow else ["-m", "not slow"]
+    outcome = commands.aloud(NATIVE, [*command, "--maxprocesses=4", *marked, str(NATIVE_TESTS)], {})
     show(console, outcome)
     return outcome
 
@@ -62,7 +64,7 @@ def run_ci(console: Console) -> None:
     started = time.monotonic()
     console.print(_left_out(), soft_wrap=True)
     host.ensure_packages(console)
-    outcomes = [*checks.run_checks(console, slow=True), _run_native(console)]
+    outcomes = [*checks.run_checks(console, slow=True), _run_native(console, slow=False)]
     if all(outcome.ok for outcome in outcomes):
         for kind, scenarios in by_kind(scenario for scenario in SCENARIOS if scenario.ci):
             outcomes += run_scenarios(console, kind, scenarios, lambda _scenario, _outcome: None)
@@ -112,7 +114,7 @@ class Everything:
             self._note(CHECKS, whole)
             yield whole
         if self._wants(NATIVE):
-            whole = _run_native(self.console)
+            whole = _run_native(self.console, slow=True)
             self._note(NATIVE, whole)
             yield whole
 
