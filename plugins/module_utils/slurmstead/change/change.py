@@ -29,13 +29,13 @@ from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import State
 
 HEALTHY = 20.0
-"""Seconds in which slurmctld has to answer with a new set. With the way back it is less than 30."""
+"""Seconds in which slurmctld must answer with a new set. Together with a rollback it takes less than 30."""
 
 SLOW = 10
-"""How many times longer than in the gate it may take: on a machine so slow that this is more, it has so long."""
+"""On a slow machine slurmctld may take this many times the duration of the gate, if that is longer than HEALTHY."""
 
 ALONE = 120.0
-"""Seconds that it has where there is no set to go back to."""
+"""Seconds in which slurmctld must answer if there is no set to roll back to."""
 
 WAIT = 24 * 3600.0
 """Seconds that a run waits for jobs to end."""
@@ -54,7 +54,7 @@ SETTLE = 5.0
 """Seconds in which jobs that wait start on what has become free, so that numbers that were given twice are found."""
 
 COUNTED = "jobs-counted"
-"""Name of a note: of which start of slurmctld the workers have said again what they run."""
+"""Name of a note: the start time of the slurmctld to which the workers last reported their jobs."""
 
 STATE = "/var/spool"
 """StateSaveLocation where slurm.conf names none, in Debian's packages."""
@@ -76,7 +76,7 @@ class Outcome:
     plan: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     restart_slurmd: list[str] = field(default_factory=list)
-    """Nodes whose slurmd has not been restarted since it has to be."""
+    """Nodes whose slurmd still needs a restart."""
     gate_seconds: float = 0.0
 
 
@@ -178,7 +178,7 @@ class Run:
         return "slurmctld is older than munged" if self.service.outlived_munged() else ""
 
     def _unread(self) -> str:
-        """Return that slurmctld runs with other files than it would start with, such as an edit that was taken back."""
+        """Return a message if slurmctld runs with other files than those on disk, such as an edit that was reverted."""
         noted = self.store.recall(LOADED).get("hashes", "")
         return "slurmctld has not loaded its files" if has_loaded(self.slurm.hashes(), noted) is False else ""
 
@@ -205,10 +205,10 @@ class Run:
         return dataclasses.replace(verdict, plan=self._plan(bases, version, state))
 
     def _plan(self, bases: list[dict[str, str]], version: str, state: State) -> Plan:
-        """Return what it takes to come from any of the bases to the new set."""
+        """Return the plan that changes any of the bases into the new set."""
         new = self._all(self.files)
         plan = classify(bases[0], new, version, state)
-        # What may never have been read hurts no job when it goes.
+        # An edit that may never have been read harms no job when it is undone.
         planned = {change.difference for change in plan.changes}
         edits = [change for base in bases[1:] for change in classify(base, new, version, state).changes]
         undone = [change.harmless for change in edits if change.difference not in planned]
@@ -225,7 +225,7 @@ class Run:
         if good is None:
             return [seen]
         others = {name: text for name, text in seen.items() if name not in good and name not in self.files}
-        # What was edited before slurmctld started it has read; what was edited, or published, since it may have read.
+        # slurmctld has read edits made before it started; it may have read those made, or published, since.
         if self.store.is_proven and self.slurm.started_at() > self.store.edited_at(self.files):
             return [seen] if "slurm.conf" in seen else [{**others, **good}]
         return [{**others, **good}, *([seen] if "slurm.conf" in seen else [])]
@@ -328,7 +328,7 @@ class Run:
         return "The last good set is back in force, and slurmctld runs with it"
 
     def _wait(self, plan: Plan, old: Mapping[str, str], version: str) -> State:
-        """Wait until no job stands against the plan; nodes that have to become idle take no new ones."""
+        """Wait until no job blocks the plan; meanwhile nodes that have to become idle accept no new jobs."""
         until = time.monotonic() + WAIT
         while True:
             if plan.waiting_helps:

@@ -31,8 +31,8 @@ class Verdict:
 def check(old: Mapping[str, str], new: Mapping[str, str], version: str, state: State, state_directory: str) -> Verdict:
     """Return the verdict on a new set of files; `old` is what the daemons have.
 
-    Each step is taken where the one before found nothing. Jobs that stand against the plan are its to name; slurmctld
-    is then asked whether it can load the files at all, so that nobody waits for jobs to learn of a typo.
+    Each step runs only if the one before found nothing. The plan names the jobs that block it; even then slurmctld is
+    asked whether it can load the files at all, so that a typo is reported before anyone waits for jobs.
 
     Raises OSError where the gate cannot be built.
     """

@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def waiting_helps(self) -> bool:
-        """Whether all refusals end with the running jobs, so that draining brings the moment."""
+        """Whether all refusals end when the running jobs end, so that draining helps."""
         refused = [change for change in self.changes if change.refused]
         return all(change.need.refused is While.RUNNING for change in refused)
 

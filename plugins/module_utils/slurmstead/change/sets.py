@@ -125,7 +125,7 @@ class Store:
         return self.sets / name
 
     def prove(self) -> None:
-        """Keep the set in force as the last good one, and forget what nobody needs."""
+        """Keep the active set as the last good one, and delete sets that are not needed."""
         live = os.readlink(self.live)
         copy = self.sets / f"{live}.good"
         if not copy.exists():

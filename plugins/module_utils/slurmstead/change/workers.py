@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a change asks of workers, noted until it is done: others may end this run, and workers may be off."""
+"""What a change asks of workers, noted until it is done: this run may be killed, and workers may be off."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Workers:
             self.store.note(RESTARTS, {**self.store.recall(RESTARTS), **new})
 
     def outstanding(self) -> list[str]:
-        """Return the nodes whose slurmd is older than what it learns at its start only: a change, or a job's end."""
+        """Return the nodes whose slurmd must restart to learn of a change, or of the end of a job."""
         noted = self.store.recall(RESTARTS)
         shown = self.slurm.nodes()
         doubted = (name for name in shown if is_duplicate(shown[name]))
@@ -70,7 +70,7 @@ class Workers:
 
 
 def _owed(noted: Mapping[str, float], shown: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
-    """Return those of the notes whose slurmd was not restarted since, or whose node is still drained for it."""
+    """Return the noted nodes whose slurmd has not been restarted since, or that are still drained for it."""
     return {
         name: since
         for name, since in noted.items()

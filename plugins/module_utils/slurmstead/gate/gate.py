@@ -27,7 +27,7 @@ from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.jobs import State
 
 SECONDS = 60.0
-"""For everything. It takes 0.3 s where nothing is emulated."""
+"""Seconds for the whole gate. It takes 0.3 s on a machine that is not emulated."""
 
 PREFIX = "slurmstead-gate-"
 PLACE = "/run"
@@ -126,7 +126,7 @@ def _watch(
 ) -> tuple[Finding | None, State]:
     """Wait until it answers; return what is wrong, or its queue.
 
-    Before 23.11, what the workers are told with is rehearsed as well: a reconfigure can end slurmctld.
+    Before 23.11, `scontrol reconfigure`, which informs the workers, is rehearsed as well: it can end slurmctld.
     """
     try:
         inside = gate_process.first(process, until)

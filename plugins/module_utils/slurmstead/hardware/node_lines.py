@@ -74,7 +74,7 @@ def node_shape(hardware: Mapping[str, Any], declared: Mapping[str, Any], version
     slurm.conf(5)). A declared arrangement has as many CPUs as it makes, unless CPUs are declared as well.
 
     Raises NodeError where the declared values contradict each other, or are more than there is: with config_overrides
-    Slurm would believe them.
+    Slurm would trust them.
     """
     cpus, sockets, cores, threads = seen_by_slurmd(hardware, version)
     if sockets * cores * threads != cpus:

@@ -39,7 +39,7 @@ def outdated() -> list[str]:
 
 
 def renew(before: Mapping[str, int]) -> list[str]:
-    """Restart what is older than its files, and wait until all that ran `before` runs; returns who is another process.
+    """Restart what is older than its files, and wait until all that ran `before` run; return those that were restarted.
 
     Jobs go on: the units end the daemons only (KillMode=process). Raises DaemonError.
     """

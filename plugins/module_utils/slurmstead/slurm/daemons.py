@@ -43,8 +43,8 @@ class Service(Protocol):
     def outlived_munged(self) -> bool:
         """Say whether munged was started after it.
 
-        Where munged is deaf for some minutes, slurmctld (22.05.8) stops to ask the nodes, which are down then, and
-        does not begin again. Any process may ask it.
+        If munged does not answer for some minutes, slurmctld (22.05.8) stops polling the nodes, marks them down, and
+        does not start polling again. Any process may call this.
         """
 
 
@@ -148,7 +148,7 @@ class Slurm:
         return code == 0 and " is UP" in out
 
     def state(self) -> State:
-        """Return the jobs of the live controller; of one that does not answer nothing is heard."""
+        """Return the jobs of the live controller; `heard` is False if it does not answer."""
         code, out, _ = run(*slurm_jobs.SQUEUE)
         return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
 

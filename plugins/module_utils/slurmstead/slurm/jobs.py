@@ -128,7 +128,7 @@ def in_words(jobs: Iterable[Job], most: int = 5) -> str:
 
 
 def lost(before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True) -> list[tuple[Job, str]]:
-    """Return the jobs that a change took, each with what became of it.
+    """Return the jobs that a change ended or lost, each with what happened to it.
 
     Jobs that ended by themselves or started do not count. `ends_show`: the queue still shows jobs that ended meanwhile
     (MinJobAge); otherwise a missing job may have ended.
@@ -139,7 +139,7 @@ def lost(before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True
         if not (job.running or job.pending):
             continue
         if now is None:
-            # What waits cannot end within seconds without having been seen to run, unless it is cancelled.
+            # A pending job cannot end within seconds without being seen running, unless it is cancelled.
             if ends_show:
                 found.append((job, "forgotten"))
         elif now.state in ("NODE_FAIL", "BOOT_FAIL"):

@@ -47,14 +47,14 @@ def paused(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 
 class Worker:
-    """A machine of the cluster. For one that is no worker only slurmctld and all of its jobs are looked at."""
+    """A machine of the cluster. If it is not a worker, only slurmctld and all of its jobs are checked."""
 
     def __init__(self, name: str, slurm: Slurm) -> None:
         self.name = name
         self.slurm = slurm
 
     def pause(self, check_mode: bool) -> tuple[bool, Before]:
-        """Let it get no new jobs; returns whether it got some so far, and what was before. Raises PauseError."""
+        """Drain it; return whether it accepted jobs until now, and its state before. Raises PauseError."""
         shown = self._nodes().get(self.name)
         jobs = self._jobs(self.slurm.state(), shown is not None)
         if shown is None:
@@ -89,7 +89,7 @@ class Worker:
         return state.on(self.name) if worker else state.live
 
     def _missing(self, before: Before, restarted: bool) -> str:
-        """Return what is not yet as it has to be; empty when all is."""
+        """Return what still keeps the worker from being given back; empty if nothing does."""
         nodes = self.slurm.nodes()
         if not (self.slurm.answers() and nodes):
             return DEAF

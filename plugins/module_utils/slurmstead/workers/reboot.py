@@ -147,7 +147,7 @@ class Reboot:
         return f"{said}, drained as before: {before.drained}"
 
     def _give_up(self, before: Before, seen: Phase, limit: float) -> None:
-        """Raise what is to be said of a node that is in a phase for too long."""
+        """Raise RebootError for a node that is in a phase for too long."""
         if seen is Phase.WAITS:
             jobs = slurm_jobs.in_words(self.slurm.state().on(self.node)) or "Slurm"
             self.slurm.cancel_reboot(self.node)

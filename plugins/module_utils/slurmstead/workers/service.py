@@ -29,7 +29,7 @@ ABSENT = frozenset({"DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_UP", "UN
 """States of a worker that takes no jobs because it is not there."""
 
 NEVER = "None"
-"""When slurmd started, of a worker that has not registered since slurmctld did; its state is that of another day."""
+"""When slurmd started, of a worker that has not registered since slurmctld did; its state is out of date."""
 
 
 class ServiceError(Exception):
