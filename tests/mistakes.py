@@ -74,7 +74,7 @@ MISTAKES = [
         "Nodes={missing}`: {missing} has no NodeName line",
         add="PartitionName=extra Nodes={missing}",
     ),
-    Mistake("node twice", "lint", "node {node} is there twice", add="NodeName={node} CPUs=1 RealMemory=10"),
+    Mistake("node twice", "lint", "node {node} appears twice", add="NodeName={node} CPUs=1 RealMemory=10"),
     Mistake("bad host list", "lint", "NodeName=x", add="NodeName=x[1-"),
     Mistake("backward range", "lint", "runs backwards", add="NodeName=x[9-1] CPUs=1"),
     Mistake("bad host list in a partition", "lint", "Nodes=", add="PartitionName=extra Nodes={node},[1-"),

@@ -34,7 +34,7 @@ def init(
     ] = None,
     key: Annotated[
         list[pathlib.Path] | None,
-        typer.Option(help="A public ssh key of yours.", metavar="FILE", show_default="~/.ssh/*.pub"),
+        typer.Option(help="One of your public ssh keys.", metavar="FILE", show_default="~/.ssh/*.pub"),
     ] = None,
 ) -> None:
     """Make a site: the directory that describes your cluster. Without machines, an example to fill in."""

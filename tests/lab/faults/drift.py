@@ -29,7 +29,7 @@ DRIFT = [
         "slurm.conf edited by hand",
         "node3",
         "echo MaxJobCount=7 >> /etc/slurm/slurm.conf",
-        told="what was found is kept in /etc/slurm/slurmstead/",
+        told="the files found are in /etc/slurm/slurmstead/",
         after=_settings,
     ),
     Fault(

@@ -75,7 +75,7 @@ def test_what_makes_slurmctld_ill_is_taken_back(lab: Any, jobs: str) -> None:
 
     assert run.code != 0
     assert "/nonexistent/a/b: No such file or directory" in run.output
-    assert "The last good set is back in force, and slurmctld runs with it" in run.output
+    assert "The last good configuration is active again, and slurmctld runs with it" in run.output
     assert " is UP" in lab.root(lab.control, "scontrol ping")
     assert lab.user(QUEUE) == jobs
     assert seconds_of_illness(lab, since) < 30

@@ -18,7 +18,7 @@ def test_a_job_that_outlives_the_deadline_keeps_its_node_from_the_reboot(
     done = stead("reboot", busy, "--deadline", "0")
 
     assert done.returncode == ExitCode.TASK_FAILED
-    assert f"{busy} was not rebooted and works on as before: job {job} (running on {busy}) did not end" in done.stdout
+    assert f"{busy} was not rebooted and goes on as before: job {job} (running on {busy}) did not end" in done.stdout
     assert job_state(job) == "RUNNING"
     assert lab.root(lab.control, f"sinfo --noheader --nodes={busy} --format=%T") == "mixed"
     assert boot_ids() == before

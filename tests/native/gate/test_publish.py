@@ -76,7 +76,7 @@ def test_what_makes_slurmctld_ill_is_taken_back(busy: Cluster) -> None:
     said = published(busy, JobCompType="jobcomp/filetxt", JobCompLoc="/nonexistent/a/b")["error"]
 
     assert "/nonexistent/a/b: No such file or directory" in said
-    assert "The last good set is back in force, and slurmctld runs with it" in said
+    assert "The last good configuration is active again, and slurmctld runs with it" in said
     assert " is UP" in busy.run("scontrol", "ping")
     assert queue(busy) == before
     assert time.monotonic() - started < 30
@@ -97,5 +97,5 @@ def test_an_edit_by_hand_is_put_right_and_said(busy: Cluster) -> None:
 
     said = published(busy)
 
-    assert "what was found is kept in /etc/slurm/slurmstead/" in "\n".join(said["warnings"])
+    assert "the files found are in /etc/slurm/slurmstead/" in "\n".join(said["warnings"])
     assert busy.run("cat", CONF) == before

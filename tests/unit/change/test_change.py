@@ -211,7 +211,7 @@ def test_a_set_that_does_not_work_is_taken_back(running: Cluster) -> None:
         run(running, CONF + BAD)
 
     assert "slurmctld does not run; slurmctld said: too ill to run" in str(failed.value)
-    assert "The last good set is back in force, and slurmctld runs with it" in str(failed.value)
+    assert "The last good configuration is active again, and slurmctld runs with it" in str(failed.value)
     assert (published(running), running.memory, running.up) == (CONF, CONF, True)
     assert not run(running).changed
 
@@ -236,7 +236,7 @@ def test_a_set_in_which_slurmctld_misses_a_node_is_taken_back(
 
 
 def test_mistakes_are_named_and_nothing_is_touched(running: Cluster) -> None:
-    with pytest.raises(RefusedError, match="slurm.conf line 6: `NodeName=n1`: node n1 is there twice"):
+    with pytest.raises(RefusedError, match="slurm.conf line 6: `NodeName=n1`: node n1 appears twice"):
         run(running, CONF + "NodeName=n1\n")
     assert (running.done, published(running)) == ([], CONF)
 
@@ -292,7 +292,7 @@ def test_a_run_that_waits_changes_nothing_once_another_holds_the_cluster(
     monkeypatch.setattr(time, "sleep", lambda _: lock.write_text("bob since one"))
     running.jobs = [RUNNING]
 
-    with pytest.raises(RefusedError, match="left to bob since one"):
+    with pytest.raises(RefusedError, match="bob since one has taken over the cluster lock"):
         run(running, CONF.replace("CR_Core", "CR_CPU"), when_idle=True)
 
     assert (running.done, published(running)) == (["DRAIN n1"], CONF)
@@ -325,7 +325,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next(
 
     seen = run(running, new)
 
-    assert "an earlier run ended before it had proven its set" in seen.plan[0]
+    assert "an earlier run was interrupted before its configuration was proven" in seen.plan[0]
     assert (running.done, running.memory) == (["restart", "reconfigure"], new)
     assert not run(running, new).changed
 
@@ -406,7 +406,7 @@ def test_an_edit_by_hand_is_put_right(running: Cluster, lines: str) -> None:
 
     assert (published(running), running.memory) == (CONF, CONF)
     assert running.done, "slurmctld may have read it"
-    assert "is kept in" in seen.warnings[0]
+    assert "files found are in" in seen.warnings[0]
     assert not run(running).changed
 
 
@@ -536,6 +536,6 @@ def test_files_of_before_are_the_first_good_set(cluster: Cluster) -> None:
     (cluster.directory / "slurm.conf").write_text(CONF)
     cluster.up, cluster.memory = True, CONF
 
-    with pytest.raises(FailedError, match="The last good set is back"):
+    with pytest.raises(FailedError, match="The last good configuration is active again"):
         run(cluster, CONF + BAD)
     assert published(cluster) == CONF

@@ -246,8 +246,8 @@ def test_the_plan_says_what_and_why() -> None:
     seen = plan(ADD_NODE, "22.05.8")
 
     assert seen.lines == [
-        "node n3 added: restart slurmctld (a reconfigure for it would end slurmctld before 23.11)",
-        "then: restart slurmctld, and tell the workers",
+        "node n3 added: restart slurmctld (before 23.11, a reconfigure for this would crash slurmctld)",
+        "then: restart slurmctld, and make the workers fetch its files",
     ]
 
 

@@ -53,16 +53,16 @@ def notes(
         (
             PC,
             {"cgroup": {"mode": "hybrid"}},
-            ["!control groups are mounted in both versions, which cgroup/v2 of slurmd 24.11.5 refuses"],
+            ["!both cgroup versions are mounted, which cgroup/v2 of slurmd 24.11.5 refuses"],
         ),
         (
             PC,
             {"cgroup": {"mode": "v2"}, "slurm": "21.08.5"},
-            ["!control groups have version 2, which slurmd 21.08.5 does not know: boot with version 1"],
+            ["!the machine uses cgroup version 2, which slurmd 21.08.5 does not support: boot with version 1"],
         ),
         (PC, {"cgroup": {"mode": "v1"}, "slurm": "21.08.5"}, []),
         (PC, {"slurm": None}, ["slurmd is not installed"]),
-        (PC, {"known": {}}, ["never measured by site.yml, which will remember it"]),
+        (PC, {"known": {}}, ["not recorded yet; site.yml will measure and record it"]),
         (
             PC,
             {"known": {"cpus": 16, "memory": 15900}},
@@ -81,7 +81,7 @@ def notes(
             HYBRID,
             {},
             [
-                "slurmd leaves out the slow cores, CPUs 16-19; to have them, set CPUs=20 in slurm_nodes and "
+                "slurmd ignores the slow cores, CPUs 16-19; to use them, set CPUs=20 in slurm_nodes and "
                 "allow_ecores in SlurmdParameters"
             ],
         ),

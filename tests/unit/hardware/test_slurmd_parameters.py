@@ -110,4 +110,4 @@ def test_nodes_that_were_never_measured_or_by_an_older_version_do_no_harm() -> N
     words, warnings = slurmd_parameters({"a": old, "b": {"cpus": None}}, ["a", "b", "c"])
 
     assert words == ["config_overrides"]
-    assert "hwloc shows nothing" in warnings[0]
+    assert "hwloc shows no object" in warnings[0]

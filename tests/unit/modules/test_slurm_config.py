@@ -66,7 +66,10 @@ def test_nothing_to_do_is_no_change(
     ("how", "said"),
     [
         (RefusedError("slurm.conf line 1: no"), "Nothing was changed:\nslurm.conf line 1: no"),
-        (FailedError("it does not run\nThe last good set is back"), "it does not run\nThe last good set is back"),
+        (
+            FailedError("it does not run\nThe last good configuration is active again"),
+            "it does not run\nThe last good configuration is active again",
+        ),
         (OSError("no space"), "cannot bring the configuration into "),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_worker_that_is_off_keeps_the_controller_from_what_would_not_understan
     found = upgrade_order.problems("head", "23.11.4", {"n1": "23.11.4", "off": "22.05.8"}, {"head": "24.11.5-4"})
 
     assert found == [
-        "off: has Slurm 22.05, which slurmctld 24.11 on head would not understand (it knows 23.02 up to 24.11); "
+        "off: has Slurm 22.05, which slurmctld 24.11 on head would not understand (it understands 23.02 to 24.11); "
         "jobs there would be lost. Upgrade in smaller steps, or reinstall both"
     ]
 
@@ -55,7 +55,7 @@ def test_a_worker_that_is_off_keeps_the_controller_from_what_would_not_understan
         (
             "22.05.8",
             "24.11.5-4",
-            "head: would get slurmctld 24.11, which cannot read the state of 22.05 (it knows 23.02",
+            "head: would get slurmctld 24.11, which cannot read the state of 22.05 (it understands 23.02",
         ),
         ("24.11.5", "22.05.8-4", "head: would get slurmctld 22.05, which cannot read the state of 24.11; correct"),
         ("22.05.8", "26.05.1-1", "head: would get slurmctld 26.05, which cannot read the state of 22.05 as far as"),

@@ -150,7 +150,7 @@ CAUSES: list[tuple[str, Spoil, str, str]] = [
         "n2: a job that asked for 64 MiB used 256",
         "ConstrainRAM",
     ),
-    ("memory-limit", part("n2", "memory", ended="refused"), "n2: a limit of the shell", "ulimit"),
+    ("memory-limit", part("n2", "memory", ended="refused"), "n2: a shell limit", "ulimit"),
     ("memory-limit", set_to(reported={"n1", "n3"}), "n2: the job was killed, but not reported", "dmesg"),
     ("memory-limit", without("n2", "memory"), "n2: its probe gave no answer", "on n2"),
     ("share", set_to(share_error="Permission denied: /share"), "head: Permission denied: /share", "nfs-server"),
@@ -161,7 +161,7 @@ CAUSES: list[tuple[str, Spoil, str, str]] = [
         "on n2: `findmnt /share`",
     ),
     ("share", part("n2", "share", read="old"), "n2: reads other content than head wrote", "on n2"),
-    ("share", set_to(read_back={"n1": "by n1", "n3": "by n3"}), "n2: head does not see what it writes", "on n2"),
+    ("share", set_to(read_back={"n1": "by n1", "n3": "by n3"}), "n2: head does not see what the node wrote", "on n2"),
     ("share", without("n2", "share"), "n2: its probe gave no answer in time", "is share stuck"),
     ("scratch", part("n2", "scratch", type="nfs4", source="head:/srv"), "(nfs4 on head:/srv) is not local", "on n2"),
     ("scratch", part("n2", "scratch", type="fuse.sshfs"), "is not local", "findmnt /scratch"),
@@ -288,7 +288,7 @@ def test_jobs_that_are_hidden_leave_slurms_own_reason() -> None:
 
 @pytest.mark.parametrize("node", [Node("n2", "idle", "~"), Node("n2", "mixed", "#"), Node("n2", "powering_up")])
 def test_a_node_that_saves_power_is_not_called_busy(node: Node) -> None:
-    assert causes.waited(node, "Resources", {}, 30).seen == "saves power, not up within 30 s"
+    assert causes.waited(node, "Resources", {}, 30).seen == "in power saving, not up within 30 s"
 
 
 def test_a_refused_job_is_not_blamed_on_the_node() -> None:

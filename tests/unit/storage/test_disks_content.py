@@ -99,7 +99,7 @@ def test_a_tool_that_hangs_ends_at_its_deadline() -> None:
 
 
 def test_a_tool_that_is_missing_is_named() -> None:
-    with pytest.raises(disks.DiskError, match="expected the tool no-such-tool"):
+    with pytest.raises(disks.DiskError, match="the tool no-such-tool"):
         disks.run(["no-such-tool"], deadline=1)
 
 

@@ -214,7 +214,7 @@ def test_a_disk_without_a_name_of_its_own_is_named_by_its_place(
 
 def test_a_disk_that_is_not_there_is_named() -> None:
     with pytest.raises(
-        disks.DiskError, match="/dev/disk/by-id/none: expected a disk, this machine has none of that name"
+        disks.DiskError, match="/dev/disk/by-id/none: expected a disk, but this machine has none of that name"
     ):
         disks.resolve("/dev/disk/by-id/none")
 

@@ -130,7 +130,7 @@ def test_a_member_that_is_not_declared_is_said() -> None:
 
 def test_a_disk_declared_twice_is_said() -> None:
     (problem,) = volumes.membership_problems(WANTED, None, {}, [disk(), disk(name="/dev/disk/by-path/pci-1")])
-    assert problem.startswith("/dev/disk/by-path/pci-1: expected each disk once, it is also /dev/disk/by-id/ata-A")
+    assert problem.startswith("/dev/disk/by-path/pci-1: expected each disk once, but /dev/disk/by-id/ata-A")
 
 
 def test_sectors_of_two_sizes_are_said() -> None:

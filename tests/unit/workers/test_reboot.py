@@ -76,5 +76,5 @@ def test_what_a_killed_run_left_behind_withdraws_no_reboot_for_which_another_run
     reboot = Reboot("n1", Waits())
     lock.write_text("bob since one")
 
-    with pytest.raises(RebootError, match="left to bob since one"):
+    with pytest.raises(RebootError, match="bob since one has taken over the cluster lock"):
         reboot.wait(BEFORE, -1)

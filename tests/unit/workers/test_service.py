@@ -137,7 +137,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_that_gives_up_gives_back_what_one_that_was_killed_had_drained(impatient: None) -> None:
     slurm = Busy(n1=("MIXED+DRAIN", OURS), n2=("IDLE+DRAIN", "fan"))
 
-    with pytest.raises(ServiceError, match="the workers take jobs as before"):
+    with pytest.raises(ServiceError, match="the workers accept jobs as before"):
         Service(["n1", "n2"], OURS, slurm).take_out("wait", -1, check_mode=False)
 
     assert slurm.told == [("n1", "RESUME", "")]
@@ -147,7 +147,7 @@ def test_a_run_that_gives_up_leaves_an_unfit_worker_to_its_health_check(impatien
     unfit = "slurmstead: share /share does not answer"
     slurm = Busy(n1=("MIXED", ""), n2=("IDLE+DRAIN", unfit))
 
-    with pytest.raises(ServiceError, match="the workers take jobs as before"):
+    with pytest.raises(ServiceError, match="the workers accept jobs as before"):
         Service(["n1", "n2"], OURS, slurm).take_out("wait", -1, check_mode=False)
 
     assert slurm.told[1:] == [("n1", "RESUME", ""), ("n2", "DRAIN", unfit)]
@@ -159,7 +159,7 @@ def test_a_run_that_gives_up_leaves_what_somebody_drained_meanwhile(
     slurm = Busy(n1=("MIXED", ""), n2=("IDLE", ""))
     monkeypatch.setattr("time.sleep", lambda _: slurm.shown.update(n2=("IDLE+DRAIN", "fan")))
 
-    with pytest.raises(ServiceError, match="the workers take jobs as before"):
+    with pytest.raises(ServiceError, match="the workers accept jobs as before"):
         Service(["n1", "n2"], OURS, slurm).take_out("wait", -1, check_mode=False)
 
     assert slurm.told == [("n[1-2]", "DRAIN", OURS), ("n1", "RESUME", "")]
@@ -201,7 +201,7 @@ def test_what_a_killed_run_left_behind_undoes_nothing_once_another_run_holds_the
     service = Service(["n1"], OURS, slurm)
     lock.write_text("bob since one")
 
-    with pytest.raises(ServiceError, match="left to bob since one"):
+    with pytest.raises(ServiceError, match="bob since one has taken over the cluster lock"):
         service.take_out("wait", -1, check_mode=False)
 
     assert slurm.told == [("n1", "DRAIN", OURS)]

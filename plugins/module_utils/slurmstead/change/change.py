@@ -134,9 +134,9 @@ class Run:
             state = self._wait(verdict.plan, old, version)
             verdict, waited = self._judge(bases, version, state), True
         if answers and not state.heard:
-            raise RefusedError("slurmctld does not show its queue, so that jobs in the way are not known; run again")
+            raise RefusedError("slurmctld does not show its queue, so blocking jobs are unknown; run it again")
         if verdict.plan.refusals:
-            way = [] if waited else ["To wait for these jobs, and make the change then: slurm_when_idle: true"]
+            way = [] if waited else ["To wait for these jobs and then make the change, set slurm_when_idle: true"]
             raise RefusedError("\n".join([*verdict.plan.refusals, *way]))
         outcome = Outcome(True, self._lines(verdict.plan, old, answers), gate_seconds=verdict.gate_seconds)
         outcome.warnings = [str(finding) for finding in verdict.warnings]
@@ -193,7 +193,7 @@ class Run:
             self._note_loaded()
         except FailedError as error:
             said = gate_verdict.died_of(self.service.words())
-            raise FailedError(f"The last good set is in force, but: {error}; slurmctld said: {said}") from None
+            raise FailedError(f"The last good configuration is active, but: {error}; slurmctld said: {said}") from None
 
     def _judge(self, bases: list[dict[str, str]], version: str, state: State) -> change_check.Verdict:
         """Return the verdict on the new set. Raises RefusedError for mistakes."""
@@ -233,12 +233,12 @@ class Run:
     def _lines(self, plan: Plan, old: Mapping[str, str], answers: bool) -> list[str]:
         if not old.get("slurm.conf"):
             return ["first installation: start slurmctld"]
-        same = "only comments, order or spelling differ" if self.store.differs(self.files) else "the files are in force"
+        same = "only comments, order or spelling differ" if self.store.differs(self.files) else "the files are active"
         lines = plan.lines or [f"{same}: no daemon is touched"]
         if why := self._ailment(answers):
             lines.append(f"{why}: restart slurmctld")
         if not self.store.is_proven and self.store.proven() is not None:
-            lines.insert(0, "an earlier run ended before it had proven its set: this one goes on from there")
+            lines.insert(0, "an earlier run was interrupted before its configuration was proven: this one continues")
         return lines
 
     def _apply(self, plan: Plan, old: Mapping[str, str], answers: bool, before: State, outcome: Outcome) -> None:
@@ -251,7 +251,7 @@ class Run:
             self.patience = max(HEALTHY, SLOW * outcome.gate_seconds)
         kept = self.store.publish(self.files)
         if kept:
-            outcome.warnings.append(f"/etc/slurm was not as Slurmstead had left it; what was found is kept in {kept}")
+            outcome.warnings.append(f"/etc/slurm had changes not made by Slurmstead; the files found are in {kept}")
         if old.get("slurm.conf"):
             self.workers.remember(plan.restart_slurmd)
         try:
@@ -317,15 +317,15 @@ class Run:
     def _back(self) -> str:
         """Return to the last good set; says what is in force now."""
         if not self.store.restore():
-            return "There is no earlier set to go back to: correct the cause, and run again"
+            return "There is no earlier configuration to restore: fix the cause and run it again"
         self.expected = conf_model.read((self.store.proven() or {}).get("slurm.conf", ""))
         self.service.restart()
         try:
             self._prove(State())
         except FailedError as error:
-            return f"The last good set is back in force, but: {error}"
+            return f"The last good configuration is active again, but: {error}"
         self.slurm.reconfigure()
-        return "The last good set is back in force, and slurmctld runs with it"
+        return "The last good configuration is active again, and slurmctld runs with it"
 
     def _wait(self, plan: Plan, old: Mapping[str, str], version: str) -> State:
         """Wait until no job blocks the plan; meanwhile nodes that have to become idle accept no new jobs."""
@@ -335,7 +335,7 @@ class Run:
                 self.workers.drain(plan.blocked_nodes)
             time.sleep(LOOK)
             if other := cluster_lock.successor(self.holder):
-                raise RefusedError(f"Nothing was changed: left to {other}, who holds the cluster now")
+                raise RefusedError(f"Nothing was changed: {other} has taken over the cluster lock")
             state = self.slurm.state()
             plan = classify(old, self._all(self.files), version, state)
             if (state.heard and not plan.refusals) or time.monotonic() > until:

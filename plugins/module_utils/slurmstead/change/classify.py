@@ -55,7 +55,7 @@ def _settings(before: Model, after: Model, version: str, state: State) -> Iterat
     everywhere = frozenset(after.nodes)
     if before.includes:
         shown = before.includes[0].text
-        yield Change(f"{shown} was read", "", "", conf_needs.CODES["B"], everywhere, "what it said is not known")
+        yield Change(f"{shown} was read", "", "", conf_needs.CODES["B"], everywhere, "its old content is unknown")
     for key, old, new in _differences(before.settings, after.settings):
         name = (after.settings.get(key) or before.settings[key]).key
         need = conf_needs.need(conf_needs.SLURM_CONF, key, version)
@@ -67,7 +67,7 @@ def _settings(before: Model, after: Model, version: str, state: State) -> Iterat
 def _nodes(before: Model, after: Model, version: str, state: State) -> Iterator[Change]:
     added, gone = sorted(after.nodes.keys() - before.nodes.keys()), sorted(before.nodes.keys() - after.nodes.keys())
     need = conf_needs.CODES["R" if conf_needs.forks(version) else "C"]
-    why = "" if conf_needs.forks(version) else "a reconfigure for it would end slurmctld before 23.11"
+    why = "" if conf_needs.forks(version) else "before 23.11, a reconfigure for this would crash slurmctld"
     if added and not _is_new(before):
         yield Change(f"node {compress(added)} added", "", "", need, reason=why)
     for name in gone:
@@ -93,7 +93,7 @@ def _partitions(before: Model, after: Model, state: State) -> Iterator[Change]:
             yield Change(f"partition {name} added", "", "", need)
     for name in sorted(before.partitions.keys() - after.partitions.keys()):
         blocking = tuple(job for job in state.live if name in job.partition.split(","))
-        reason = "slurmctld would end them: cancel them, or move what waits with `scontrol update`" if blocking else ""
+        reason = "slurmctld would end them: cancel them, or move pending ones by `scontrol update`" if blocking else ""
         refused = Need(need.action, refused=While.ANY)
         yield Change(f"partition {name} removed", "", "", refused, reason=reason, blocking=blocking)
     for name in sorted(after.partitions.keys() & before.partitions.keys()):

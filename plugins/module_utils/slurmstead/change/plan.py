@@ -100,7 +100,7 @@ class Plan:
         if self.refusals:
             return "refused: nothing is changed"
         done = {Action.NOTHING: "no daemon is touched", Action.RECONFIGURE: "scontrol reconfigure"}
-        words = [done.get(self.action, "restart slurmctld, and tell the workers")]
+        words = [done.get(self.action, "restart slurmctld, and make the workers fetch its files")]
         if self.restart_slurmd:
             words.append(f"restart slurmd on {compress(self.restart_slurmd)}")
         return "then: " + ", ".join(words)

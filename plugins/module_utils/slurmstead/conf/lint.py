@@ -80,7 +80,7 @@ def _host_lists(model: Model) -> Iterator[Problem]:
 def _repetitions(model: Model) -> Iterator[Problem]:
     for kind, first, later in model.repeated:
         what = later.key if kind == "key" else f"{kind} {later.value}"
-        yield later.line, f"{what} is there twice, first on line {first.line}", "keep one of them"
+        yield later.line, f"{what} appears twice, first on line {first.line}", "keep one of them"
 
 
 def _partitions(model: Model) -> Iterator[Problem]:
@@ -173,7 +173,7 @@ def _gres_conf(model: Model, text: str) -> Iterator[Problem]:
     for line in conf_lines.parse(text):
         keys = {pair.name: pair for pair in line.pairs}
         if line.rest or line.include:
-            yield line.number, f"`{line.rest or line.text}` is no Key=Value", "write one, or remove it"
+            yield line.number, f"`{line.rest or line.text}` is not Key=Value", "write one, or remove it"
         for pair in line.pairs:
             if pair.name not in GRES_KEYS:
                 yield line.number, f"slurmd knows no key {pair.key} here", "its keys are in gres.conf(5)"

@@ -141,7 +141,7 @@ def _watch(
         return None, slurm_jobs.read_queue(queue)
     except EOFError:
         said = gate_verdict.died_of((directory / "log").read_text(errors="replace"))
-        return Finding(f"slurmctld does not start with it: {said}"), State()
+        return Finding(f"slurmctld does not start with this configuration: {said}"), State()
     except gate_process.TooLongError as error:
         said = gate_verdict.died_of((directory / "log").read_text(errors="replace"))
         return Finding(f"slurmctld did not {error} in time; it last said: {said}"), State()

@@ -31,7 +31,7 @@ CONSEQUENCE = re.compile(r"Unable to process|Could not open/read/parse|[Ff]ailed
 """What slurmctld dies of after it has said why."""
 
 OF_KEY = {
-    "not a valid controller": ("SlurmctldHost", "name this machine as `hostname` does"),
+    "not a valid controller": ("SlurmctldHost", "use the name of this machine that `hostname` prints"),
     "CLUSTER NAME MISMATCH": (
         "ClusterName",
         "keep the name, or, without any jobs, stop slurmctld and delete clustername in StateSaveLocation",

@@ -104,7 +104,7 @@ def _slurmd_notes(hardware: Values, keys: Values) -> Iterator[Note]:
 
 def _memory_notes(known: Values, hardware: Values) -> Iterator[Note]:
     if not known:
-        yield information("never measured by site.yml, which will remember it")
+        yield information("not recorded yet; site.yml will measure and record it")
     for change in hardware_record.changes(known, hardware_record.remembered(known, hardware)):
         yield look(f"{change} since site.yml measured it: run it again, or fix the machine")
 
@@ -116,9 +116,9 @@ def _cgroup_notes(hardware: Values) -> Iterator[Note]:
         return
     has_v2 = conf_versions.known(version).plugins["cgroup/v2"]
     if mode == "hybrid" and has_v2:
-        yield look(f"control groups are mounted in both versions, which cgroup/v2 of slurmd {version} refuses")
+        yield look(f"both cgroup versions are mounted, which cgroup/v2 of slurmd {version} refuses")
     if mode == "v2" and not has_v2:
-        yield look(f"control groups have version 2, which slurmd {version} does not know: boot with version 1")
+        yield look(f"the machine uses cgroup version 2, which slurmd {version} does not support: boot with version 1")
 
 
 def _cpu_notes(hardware: Values, own: Values) -> Iterator[Note]:
@@ -128,7 +128,7 @@ def _cpu_notes(hardware: Values, own: Values) -> Iterator[Note]:
     if seen_by_slurmd(hardware, hardware.get("slurm"))[0] < hardware["cpus"]:
         cpus = hardware["cpus"]
         yield information(
-            f"slurmd leaves out the slow cores, CPUs {types['atom']}; to have them, set CPUs={cpus} in slurm_nodes and "
+            f"slurmd ignores the slow cores, CPUs {types['atom']}; to use them, set CPUs={cpus} in slurm_nodes and "
             "allow_ecores in SlurmdParameters"
         )
     if hardware.get("offline_cpus"):

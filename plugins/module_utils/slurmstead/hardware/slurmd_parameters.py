@@ -90,7 +90,7 @@ def slurmd_parameters(
 
 
 def _warning(bound: list[str], disturbed: Mapping[str, list[str]]) -> str:
-    reason = "hwloc shows nothing there that holds all CPUs as one socket"
+    reason = "hwloc shows no object there that contains all CPUs, to count as one socket"
     if disturbed:
         word, others = next(iter(disturbed.items()))
         reason = f"SlurmdParameters={word} would fix it, but change the sockets of {', '.join(others)}"

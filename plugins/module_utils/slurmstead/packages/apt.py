@@ -88,7 +88,7 @@ def packages() -> dict[str, Package]:
     _, out, _ = run("dpkg-query", "--show", f"--showformat={apt_plan.FORMAT}", seconds=60)
     found = apt_plan.read_packages(out)
     if JOURNAL.is_dir() and any(JOURNAL.iterdir()):
-        found["dpkg"] = Package("", "dpkg", "not at its end")
+        found["dpkg"] = Package("", "dpkg", "unfinished")
     return found
 
 
@@ -96,7 +96,7 @@ def plan() -> Plan:
     """Return what an upgrade would do now. Raises AptError."""
     code, out, err = run(*UPGRADE, "--simulate", "upgrade", seconds=300)
     if code:
-        raise AptError(f"apt-get does not say what it would do: {_complaints(out + err)}")
+        raise AptError(f"apt-get could not simulate the upgrade: {_complaints(out + err)}")
     return apt_plan.read_plan(out)
 
 
@@ -141,20 +141,20 @@ def install(names: Collection[str], before: Iterable[str], after: Iterable[str],
     until = time.monotonic() + INSTALL
     while (state := _state()) not in ENDED:
         if time.monotonic() > until:
-            raise AptError(f"apt-get has not ended after {INSTALL / 60:.0f} min and goes on; see {LOG}")
+            raise AptError(f"apt-get is still running after {INSTALL / 60:.0f} min; see {LOG}")
         time.sleep(PAUSE)
     if automatic.split():
         run("apt-mark", "auto", *automatic.split(), seconds=60)
     said = LOG.read_text(errors="replace")
     if state == "failed":
-        raise AptError(f"apt-get failed: {_complaints(said)}; all that it said is in {LOG}")
+        raise AptError(f"apt-get failed: {_complaints(said)}; its full output is in {LOG}")
     return said
 
 
 def _complaints(text: str, most: int = 3) -> str:
     """Return the lines that say what went wrong, or the last ones."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return " / ".join([*_errors(lines)][:most] or lines[-most:]) or "it said nothing"
+    return " / ".join([*_errors(lines)][:most] or lines[-most:]) or "it printed nothing"
 
 
 def _errors(lines: list[str]) -> Iterator[str]:

@@ -27,7 +27,7 @@ def running() -> dict[str, int]:
     units = [f"{name}.service" for name in NAMES]
     code, out, err = run("systemctl", "show", "--property=ActiveState,MainPID", *units, seconds=120)
     if code:
-        raise DaemonError(f"systemd does not say what runs: {err.strip()}")
+        raise DaemonError(f"systemd does not report which daemons run: {err.strip()}")
     blocks = [dict(line.split("=", 1) for line in block.splitlines()) for block in out.split("\n\n")]
     shown = dict(zip(NAMES, blocks, strict=True))
     return {name: int(unit["MainPID"]) for name, unit in shown.items() if unit["ActiveState"] == "active"}

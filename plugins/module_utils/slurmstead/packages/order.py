@@ -49,4 +49,4 @@ def _has(controller: str, future: str) -> str:
 
 def _reach(controller: str) -> str:
     oldest = OLDEST_PEER.get(controller)
-    return f" (it knows {oldest} up to {controller})" if oldest else " as far as is known here"
+    return f" (it understands {oldest} to {controller})" if oldest else " as far as is known here"

@@ -118,8 +118,8 @@ def _other_release(plan: Plan, release: Mapping[str, str]) -> list[str]:
     if not others:
         return []
     return [
-        f"it is {release.get('PRETTY_NAME', own)}, and would get {_some(others)}: that is another release, which "
-        "is not for this command; complete that upgrade, or correct the package sources (/etc/apt/sources.list*)"
+        f"it is {release.get('PRETTY_NAME', own)}, and would get {_some(others)}: another release, which this command "
+        "does not upgrade to; complete that upgrade, or correct the package sources (/etc/apt/sources.list*)"
     ]
 
 

@@ -27,12 +27,12 @@ HINTS = {
     "busy": "wait for these jobs, or raise smoke_test_deadline",
     "waiting": "`squeue --long`, `scontrol show node {node}`",
     "refused": "`srun --nodes=1 hostname` as that user; `scontrol show partition`, limits of the account",
-    "first": "make the checks nodes and srun green first",
+    "first": "fix the failed checks `nodes` and `srun` first",
     "unbound": "SelectType=select/cons_tres, TaskPlugin=task/cgroup,task/affinity and ConstrainCores=yes; "
     "restart slurmd on {node}",
     "cores": "ConstrainCores=yes in cgroup.conf, TaskPlugin with task/cgroup; restart slurmd on {node}",
     "memory": "ConstrainRAMSpace=yes and ConstrainSwapSpace=yes in cgroup.conf, SelectTypeParameters=CR_Core_Memory; "
-    "on {node}: memory in /sys/fs/cgroup/cgroup.controllers? restart slurmd",
+    "on {node}: is `memory` in /sys/fs/cgroup/cgroup.controllers? Then restart slurmd",
     "own munge": "on {node}: `systemctl restart munge`, `journalctl -u munge -n 20`",
     "munge": "compare `sha256sum /etc/munge/munge.key` and `date` on {node} and control; restart munge, slurmd",
 }
@@ -63,7 +63,7 @@ def waited(node: Node | None, reason: str, jobs: Mapping[str, str], seconds: flo
     `reason`: squeue's. `jobs`: number → owner of the jobs of others on that node.
     """
     if node and (node.state.startswith("power") or set(node.flags) & set("~#%!")):
-        return Problem(f"saves power, not up within {seconds:.0f} s", HINTS["asleep"])
+        return Problem(f"in power saving, not up within {seconds:.0f} s", HINTS["asleep"])
     text = ", ".join(f"job {number} of {owner}" for number, owner in list(jobs.items())[:SHOWN])
     who = f"{text} on it" if text else reason or "no reason given"
     hint = HINTS["busy" if text else "waiting"]

@@ -155,7 +155,7 @@ def check_memory(found: Findings) -> Check:
             return Problem(f"a job that asked for {ASKED_MIB} MiB used {USED_MIB} MiB", HINTS["memory"])
         if ended == "refused":
             hint = "on {node}: `ulimit -v`, PropagateResourceLimits"
-            return Problem("a limit of the shell ended the job, not the kernel's", hint)
+            return Problem("a shell limit ended the job, not the kernel's memory limit", hint)
         if node not in found.reported:
             hint = "on {node}: `journalctl -u slurmd`, `dmesg`"
             return Problem("the job was killed, but not reported as out of memory", hint)
@@ -177,7 +177,7 @@ def check_share(found: Findings) -> Check:
         if seen["read"] != found.nonce:
             return Problem(f"reads other content than {found.control} wrote{where}", look)
         if found.read_back.get(node) != seen.get("wrote"):
-            return Problem(f"{found.control} does not see what it writes{where}", look)
+            return Problem(f"{found.control} does not see what the node wrote{where}", look)
         return None
 
     expected = f"{found.share} has the same content on {found.control} and {_workers(found)}"

@@ -72,7 +72,7 @@ def run(command: list[str], deadline: float, inherit: tuple[int, ...] = ()) -> s
             check=False,
         )
     except FileNotFoundError as error:
-        raise DiskError(f"expected the tool {command[0]}, it is not there: install the role's packages") from error
+        raise DiskError(f"the tool {command[0]} is missing: install the role's packages") from error
     except subprocess.TimeoutExpired as error:
         raise DiskError(
             f"expected `{' '.join(command)}` to end within {deadline:.0f} s, it did not: "
@@ -133,7 +133,7 @@ def check_name(name: str) -> None:
     have = f"write one of its names: {', '.join(known)}" if known else "`ls -l /dev/disk/by-id` there shows the names"
     raise DiskError(
         f"{name}: expected a name that stays with the disk (/dev/disk/by-id/…, by-path, by-partuuid, by-uuid, "
-        f"/dev/mapper/…), this one can name a different disk after a reboot; {have}"
+        f"/dev/mapper/…), but this one can name a different disk after a reboot; {have}"
     )
 
 
@@ -148,11 +148,11 @@ def resolve(name: str) -> Disk:
         number = device_number(device)
     except OSError as error:
         raise DiskError(
-            f"{name}: expected a disk, this machine has none of that name; "
+            f"{name}: expected a disk, but this machine has none of that name; "
             "connect it, or correct the name (`ls -l /dev/disk/by-id` shows those it has)"
         ) from error
     if number is None:
-        raise DiskError(f"{name}: expected a block device, {device} is not one; correct the name")
+        raise DiskError(f"{name}: expected a block device, but {device} is not one; correct the name")
     return measure(name, device, number)
 
 

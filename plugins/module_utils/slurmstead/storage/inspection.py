@@ -121,7 +121,7 @@ class Inspection:
                 self.problems += self.disk_problems(disk)
         if not self.group and os.path.lexists(f"/dev/{self.wanted.volume_group}"):
             self.problems.append(
-                f"expected no /dev/{self.wanted.volume_group}, it exists: choose another name for the volume group"
+                f"expected no /dev/{self.wanted.volume_group}, but it exists: choose another name for the volume group"
             )
         self.problems += self.mount_problems()
 

@@ -149,7 +149,7 @@ def membership_problems(
 ) -> list[str]:
     """Return what is wrong between the declared disks and the group's; `members` maps their numbers to devices."""
     problems = [
-        f"{disk.name}: expected each disk once, it is also {other.name}: remove one of the two names"
+        f"{disk.name}: expected each disk once, but {other.name} is the same disk: remove one of the two names"
         for index, disk in enumerate(disks)
         for other in disks[:index]
         if other.number == disk.number
@@ -158,7 +158,7 @@ def membership_problems(
     extra = [device for number, device in members.items() if number not in declared]
     if group and extra:
         problems.append(
-            f"expected the volume group {group.name} over the declared disks, it also has {', '.join(extra)}: declare "
+            f"expected volume group {group.name} on the declared disks, but it also has {', '.join(extra)}: declare "
             f"that disk again, or remove it by hand (`pvmove {extra[0]} && vgreduce {group.name} {extra[0]}`)"
         )
     sectors = {disk.sector for disk in disks}

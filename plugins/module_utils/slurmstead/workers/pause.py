@@ -99,7 +99,7 @@ class Worker:
         if restarted and shown.get("SlurmdStartTime", "") == before.slurmd:
             return "slurmd was restarted and has not registered; see `journalctl -u slurmd` there"
         if SILENT & flags(shown):
-            return f"slurmctld does not hear slurmd ({shown['State']}); see `journalctl -u slurmd` there"
+            return f"slurmctld cannot reach slurmd ({shown['State']}); see `journalctl -u slurmd` there"
         return ""
 
     def _account_for(self, before: Before) -> None:

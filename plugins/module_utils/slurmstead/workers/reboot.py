@@ -42,7 +42,7 @@ class Phase(enum.Enum):
     WAITS = "waits for its jobs"
     REBOOTS = "reboots"
     DOWN = "did not come back"
-    UNFIT = "is back, but takes no jobs"
+    UNFIT = "is back, but accepts no jobs"
     BACK = "is back"
     WITHDRAWN = "was not rebooted"
 
@@ -115,7 +115,7 @@ class Reboot:
         while True:
             if other := cluster_lock.successor(self.holder):
                 # Which may wait for the same reboot.
-                raise RebootError(f"{self.node}: left to {other}, who holds the cluster now")
+                raise RebootError(f"{self.node}: {other} has taken over the cluster lock")
             shown = self.slurm.nodes().get(self.node)
             if shown is not None:
                 # An administrator may drain it while it waits for its jobs.
@@ -154,8 +154,8 @@ class Reboot:
             if before.drained is not None:
                 self.slurm.update(self.node, "DRAIN", before.drained)
             raise RebootError(
-                f"{self.node} was not rebooted and works on as before: {jobs} did not end within {limit / 60:.0f} min. "
-                "Give it longer with --deadline, or cancel the job"
+                f"{self.node} was not rebooted and goes on as before: {jobs} did not end within {limit / 60:.0f} min. "
+                "Wait longer with --deadline, or cancel the job"
             )
         shown = self.slurm.nodes().get(self.node, {})
         reason = f" ({shown['State']}: {shown['Reason'] or 'no reason'})" if shown else ""
@@ -163,5 +163,5 @@ class Reboot:
             Phase.WITHDRAWN: "it was withdrawn (scontrol cancel_reboot), or RebootProgram failed (slurmd.log)",
             Phase.UNFIT: "see `sinfo -R`, and `journalctl -u slurmd` there",
         }
-        hint = hints.get(seen, "look at its console; when it is back it takes jobs by itself")
+        hint = hints.get(seen, "check its console; once it is back, it accepts jobs without further action")
         raise RebootError(f"{self.node} {seen.value}{reason}: {hint}")

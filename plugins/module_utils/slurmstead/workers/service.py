@@ -86,7 +86,7 @@ class Service:
     def _jobs(self) -> tuple[Job, ...]:
         state = self.slurm.state()
         if not state.heard:
-            raise ServiceError("slurmctld does not answer, so nobody knows what runs; see `systemctl status slurmctld`")
+            raise ServiceError("slurmctld does not answer, so its jobs are unknown; see `systemctl status slurmctld`")
         return on(state, self.names)
 
     def _nodes(self) -> Nodes:
@@ -117,7 +117,7 @@ class Service:
             running = self._jobs()
             deaf = sorted(set(new) - set(drained(self.slurm.nodes(), new)))
             if deaf:
-                raise ServiceError(f"slurmctld did not drain {compress(deaf)}; see its log, and run the same again")
+                raise ServiceError(f"slurmctld did not drain {compress(deaf)}; see its log, then repeat the command")
         if running and jobs == "refuse":
             self._undo(before)
             raise ServiceError(self._refusal(running))
@@ -134,12 +134,12 @@ class Service:
         while running:
             if other := cluster_lock.successor(self.holder):
                 # It finds the drain by its reason, and it is for it alone to undo that.
-                raise ServiceError(f"left to {other}, who holds the cluster now")
+                raise ServiceError(f"{other} has taken over the cluster lock")
             if time.monotonic() > until:
                 self._undo(before)
                 raise ServiceError(
                     f"{slurm_jobs.in_words(running)} did not end within {deadline / 60:.0f} min; "
-                    "the workers take jobs as before. Give it longer with --deadline, or cancel it"
+                    "the workers accept jobs as before. Wait longer with --deadline, or cancel these jobs"
                 )
             time.sleep(PAUSE)
             state = self.slurm.state()
@@ -157,7 +157,7 @@ class Service:
 
     def _refusal(self, running: tuple[Job, ...], left: Iterable[str] = ()) -> str:
         names = compress(left)
-        drains = f"; still drained by a run that was ended ({self.reason}): {names}" if names else ""
+        drains = f"; still drained by an interrupted run ({self.reason}): {names}" if names else ""
         return (
             f"nothing was changed, because of {slurm_jobs.in_words(running)}; wait for it with --when-idle, "
             f"or end it with --cancel-jobs{drains}"
@@ -174,7 +174,7 @@ class Service:
         if missing := wait_while(lambda: unready(self.slurm.nodes(), self.names), deadline, PAUSE):
             raise ServiceError(
                 f"not in service after {deadline / 60:.0f} min: {', '.join(missing)}; is it on? "
-                "See `journalctl -u slurmd` there, and run the same again"
+                "See `journalctl -u slurmd` there, then repeat the command"
             )
         nodes = self.slurm.nodes()
         kept = drained(nodes, self.names)
