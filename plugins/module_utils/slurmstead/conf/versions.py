@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What differs between the versions of Slurm, other than the keys of its files, which are in slurm_keys.
+"""What differs between the versions of Slurm, other than the keys of its files, which are in keys.py.
 
 Source: SchedMD/slurm at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1, 24-11-5-1 (RELEASE_NOTES,
 src/common/slurm_protocol_common.h, src/slurmd/common/xcpuinfo.c, src/plugins), and the packages of the distributions.

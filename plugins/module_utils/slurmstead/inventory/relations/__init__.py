@@ -4,7 +4,7 @@
 A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; some more are known:
 
 - control_names, nfs_server_names, worker_names: the hosts of these groups
-- slurm_version: as in slurm_keys.VERSIONS, or None where only the machine can tell
+- slurm_version: as in conf.keys.VERSIONS, or None if only the machine can tell
 
 It yields a Violation for each thing that is wrong. It runs once for each distinct set of values, not for each host, and
 not at all where one of its variables is unset or has a wrong type (that is said already then).
