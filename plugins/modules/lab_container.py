@@ -300,7 +300,9 @@ def boot(container: lab.Container, home: pathlib.Path) -> None:
     command = lab.nspawn_command(container, systemd=systemd, autofs=pathlib.Path(lab.AUTOFS).exists())
     mounts = pathlib.Path("/proc/self/mounts").read_text()
     environment = {**lab.ENVIRONMENT, "CGROUPS": " ".join(lab.cgroups(container, mounts))}
-    wrapper = ["unshare", "--mount", "sh", "-c", lab.START, "sh", str(home), container.root, image]
+    # All processes of the container are in a namespace that ends with `unshare`, so killing it is a power cut.
+    namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    wrapper = [*namespaces, "sh", "-c", lab.START, "sh", str(home), container.root, image]
     pid = spawn([*wrapper, *command], home, "console.log", environment)
     (home / "pid").write_text(str(pid))
 

@@ -60,6 +60,12 @@ class Lab:
             subprocess.run(command, capture_output=True, timeout=30, check=False)
         self._sockets.cleanup()
 
+    @property
+    def of_containers(self) -> dict[str, Any]:
+        """The variables without which a container cannot be a node; none for a lab of virtual machines."""
+        native = stead_lab.is_native(self.directory)
+        return dict(self.variables[self.control]["__of_containers"]) if native else {}
+
     def address(self, name: str) -> str:
         """Return the address of a machine in the cluster's network."""
         return str(self.variables[name]["os_address"])

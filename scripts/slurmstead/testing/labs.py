@@ -7,18 +7,20 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead.lab import host
+from slurmstead.lab import host, snapshots
 from slurmstead.lab import machines as lab
 from slurmstead.paths import ROOT, lab_directory
 from slurmstead.runner import playbook
 from slurmstead.testing import commands
 from slurmstead.testing.outcome import Outcome, show
-from slurmstead.testing.scenarios import FIRST, LAB_TESTS, Kind, Scenario
+from slurmstead.testing.scenarios import FIRST, KERNEL, LAB_TESTS, Kind, Scenario
 
 LAB_NAME = "test"
 """Tests use a separate lab, so that they do not disturb a developer's lab."""
 
 STEAD = str(ROOT / "scripts" / "stead")
+FREEZE = [STEAD, "lab", "freeze"]
+THAW = [STEAD, "lab", "thaw"]
 
 
 class TestLab:
@@ -67,14 +69,18 @@ class TestLab:
 
     def _tests(self, scenario: Scenario) -> Outcome:
         inventory = str(self.kind.inventory)
-        steps = [
-            [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--durations-min=20"]
-            + [f"--ansible-inventory={inventory}", str(LAB_TESTS / scenario.name), *scenario.options]
+        native = ["--native"] if self.kind.native else []
+        kernel = ["-m", f"not {KERNEL}"] if self.kind.native else []
+        tests = [
+            *(sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--durations-min=20"),
+            *(f"--ansible-inventory={inventory}", str(LAB_TESTS / scenario.name), *kernel, *scenario.options),
         ]
-        if not self.configured:
-            steps[:0] = [[STEAD, "lab", "up", f"--inventory={inventory}"], [STEAD, "up", f"--inventory={inventory}"]]
+        up = [STEAD, "lab", "up", f"--inventory={inventory}", *native]
+        configure = [[STEAD, "up", f"--inventory={inventory}"], *([FREEZE] if self.kind.freezes else [])]
+        thawed = self.kind.freezes and snapshots.LABEL in snapshots.labels(self.directory)
+        before = [] if self.configured else [THAW] if thawed else [up, *configure]
         done = [Outcome(scenario.key, True, 0, "")]
-        for step in steps:
+        for step in [*before, tests]:
             if done[-1].ok:
                 done.append(commands.aloud(scenario.key, step, playbook.accelerator()))
         seconds = sum(outcome.seconds for outcome in done)
@@ -85,7 +91,7 @@ def run_scenarios(
     console: Console, kind: Kind, scenarios: Sequence[Scenario], ended: Callable[[Scenario, Outcome], None]
 ) -> list[Outcome]:
     """Run scenarios of one kind on one lab, and call `ended` after each; a failure does not stop the others."""
-    host.ensure_packages(console, arm64=lab.needs_arm64(kind.inventory))
+    host.ensure_packages(console, arm64=lab.needs_arm64(kind.inventory), native=kind.native)
     outcomes = []
     with TestLab(console, kind, fresh=any(scenario.name == FIRST for scenario in scenarios)) as own:
         for scenario in scenarios:

@@ -23,19 +23,35 @@ RAY_MEMORY = 3584
 """MiB per machine; Ray needs more than the usual 1024."""
 
 
+KERNEL = "kernel"
+"""pytest's mark of tests that need a kernel of their own: NFS, LVM, cgroups, a clock, or more than one's own memory."""
+
+
 @dataclasses.dataclass(frozen=True, order=True)
 class Kind:
-    """The properties of a lab; scenarios of one kind share a lab. `memory` in MiB per machine, 0 for the default."""
+    """The properties of a lab; scenarios of one kind share a lab. `memory` in MiB per machine, 0 for the default.
+
+    `native`: containers instead of virtual machines; tests that are marked as KERNEL are left out.
+    `freezes`: disks that QEMU can save, so the configured lab is frozen once and thawed when a scenario destroyed it.
+    """
 
     release: str = "bookworm"
     inventory: pathlib.Path = LAB_INVENTORY
     memory: int = 0
+    native: bool = False
+    freezes: bool = False
 
     @property
     def settings(self) -> dict[str, str]:
         """The environment variables that select this kind of lab."""
         memory = {"STEAD_LAB_MEMORY": str(self.memory)} if self.memory else {}
-        return {"STEAD_LAB_RELEASE": self.release, **memory}
+        bus = {"STEAD_LAB_BUS": "virtio"} if self.freezes else {}
+        return {"STEAD_LAB_RELEASE": self.release, **memory, **bus}
+
+    @property
+    def name(self) -> str:
+        """The name of this kind in the table."""
+        return f"{self.release} native" if self.native else self.release
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +71,7 @@ class Scenario:
     @property
     def key(self) -> str:
         """The name of its line in the table."""
-        return f"{self.name} {self.kind.release}"
+        return f"{self.name} {self.kind.name}"
 
 
 TRIXIE = Kind("trixie")

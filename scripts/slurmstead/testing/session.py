@@ -94,7 +94,7 @@ class Everything:
         self.commit = tree.commit()
         self.chosen = choose(names)
         done = {} if again or not self.commit else record.load(tree.TABLE)
-        self.done = {key for key, line in done.items() if tree.same(line.commit, str(self.commit))}
+        self.done = {key for key, line in done.items() if tree.same(line.commit, str(self.commit), key)}
 
     def _note(self, key: str, outcome: Outcome) -> None:
         # The tree may have changed meanwhile.

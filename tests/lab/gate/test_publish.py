@@ -43,7 +43,7 @@ def as_before(lab: Any, jobs: str) -> Iterator[None]:
 
 def changed(lab: Any, **keys: Any) -> Any:
     """Run the part of Slurm with other keys in slurm.conf."""
-    own = lab.variables[lab.control].get("slurm_config") or {}
+    own = lab.of_containers.get("slurm_config", {})
     variables = json.dumps({"slurm_config": {**own, **keys}})
     return lab.ansible("--tags", "slurm", "--extra-vars", variables)
 

@@ -53,9 +53,10 @@ if [ ! -d /run/systemd/system ]; then
 fi
 mount -o loop,ro,noload "$image/disk" "$home/image.mount"
 mount -t overlay -o "lowerdir=$home/image.mount,upperdir=$home/changes,workdir=$home/work" overlay "$home/root"
-exec "$@"
+while code=0; "$@" || code=$?; [ "$code" = 133 ]; do :; done
+exit "$code"
 """
-"""Mounts a container's tree, in a mount namespace that ends with it, and becomes its nspawn.
+"""Mounts a container's tree in its mount namespace and runs nspawn, again after a reboot (exit code 133).
 
 The arguments are the container's directory, its root, which tells the process from others, the image, and the command.
 """

@@ -9,7 +9,7 @@ from rich.console import Console
 from slurmstead.errors import CheckFailed, Interrupted
 from slurmstead.testing import checks, labs, record, session, tree
 from slurmstead.testing.outcome import Outcome
-from slurmstead.testing.scenarios import SCENARIOS
+from slurmstead.testing.scenarios import Kind, Scenario
 
 COMMIT = "a" * 40
 
@@ -135,19 +135,50 @@ def test_times_are_in_utc():
     assert session.now().utcoffset() == datetime.timedelta(0)
 
 
+class Steps:
+    """The commands that scenarios run on a lab, instead of running them; `fails` is a part of one that fails."""
+
+    def __init__(self, monkeypatch, kind, fails="nothing"):
+        self.ran = []
+        self.fails = fails
+        monkeypatch.setattr(labs.commands, "aloud", self.aloud)
+        self.lab = labs.TestLab(Console(file=io.StringIO()), kind, fresh=False)
+
+    def aloud(self, name, command, settings):
+        self.ran.append(command)
+        return Outcome(name, self.fails not in str(command), 1.0, "")
+
+    def run(self, *names, **properties):
+        for name in names:
+            self.lab.run(Scenario(name, self.lab.kind, **properties))
+
+    @property
+    def verbs(self):
+        words = [[word for word in command[1:] if not word.startswith("-")] for command in self.ran]
+        return [
+            " ".join(of) if command[0] == labs.STEAD else "test" for command, of in zip(self.ran, words, strict=True)
+        ]
+
+
 def test_the_lab_of_a_failed_scenario_is_configured_again(monkeypatch):
-    ran = []
+    steps = Steps(monkeypatch, Kind(), fails="gate")
+    steps.run("smoke", "gate", "doctor", "health")
+    assert steps.verbs == ["lab up", "up", "test", "test", "lab up", "up", "test", "test"]
 
-    def aloud(name, command, settings):
-        ran.append(command)
-        return Outcome(name, "gate" not in command[-1], 1.0, "")
 
-    monkeypatch.setattr(labs.commands, "aloud", aloud)
-    console = Console(file=io.StringIO())
-    by_key = {scenario.key: scenario for scenario in SCENARIOS}
-    own = labs.TestLab(console, by_key["gate bookworm"].kind, fresh=False)
-    for key in ("smoke bookworm", "gate bookworm", "doctor bookworm", "health bookworm"):
-        own.run(by_key[key])
+def test_a_lab_that_can_be_frozen_is_configured_once(monkeypatch, tmp_path):
+    steps = Steps(monkeypatch, Kind(freezes=True))
+    steps.lab.directory = tmp_path
+    steps.run("reboot", destroys=True)
+    assert steps.verbs == ["lab up", "up", "lab freeze", "test"]
+    (tmp_path / "snapshots/converged.1").mkdir(parents=True)
+    (tmp_path / "snapshots/converged.1/machines.json").touch()
+    steps.run("faults", destroys=True)
+    assert steps.verbs[4:] == ["lab thaw", "test"]
 
-    verbs = ["up" if "up" in command else command[-1].rpartition("/")[2] for command in ran]
-    assert verbs == ["up", "up", "smoke", "gate", "up", "up", "doctor", "health"]
+
+def test_a_native_lab_has_containers_and_no_test_that_needs_a_kernel(monkeypatch):
+    steps = Steps(monkeypatch, Kind(native=True))
+    steps.run("gate")
+    assert "--native" in steps.ran[0]
+    assert steps.ran[-1][-2:] == ["-m", "not kernel"]

@@ -1,0 +1,90 @@
+"""A site that `stead init` made: its machines get the account for Ansible, and become a cluster.
+
+STEAD_LAB=NAME pytest tests/lab/site
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from slurmstead.paths import PLAYBOOKS, ROOT
+
+
+@pytest.fixture(scope="module")
+def stead(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+    """Return the output of a verb that runs in a directory without a site, or in `cwd`; it must exit with `code`."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+
+    def run(*words: object, cwd: pathlib.Path = elsewhere, code: int = 0) -> str:
+        command = [str(ROOT / "scripts/stead"), *map(str, words)]
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={name: value for name, value in os.environ.items() if name != "STEAD_SITE"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=1200,
+            check=False,
+        )
+        print(done.stdout)
+        assert done.returncode == code, f"expected exit code {code}, found {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def site(lab: Any, stead: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A new site with the machines of the lab, which are reached through loopback instead of their addresses."""
+    # The name of the cluster is that of the directory, and a slurmctld that has run accepts no other.
+    path = tmp_path_factory.mktemp("of") / "lab"
+    workers = [f"--worker={name}={lab.address(name)}" for name in lab.workers]
+    key = lab.directory / "key.pub"
+    stead("init", path, f"--control={lab.control}={lab.address(lab.control)}", *workers, "--user=alice", f"--key={key}")
+    ssh = {"ansible_ssh_common_args": f"-F {lab.directory}/ssh_config", "ansible_ssh_timeout": 120}
+    variables = {**ssh, **lab.of_containers}
+    reached = path / "group_vars/all.yml"
+    lines = [f"{name}: {json.dumps(value)}\n" for name, value in variables.items()]
+    reached.write_text(reached.read_text().replace("{{ os_address }}", "{{ inventory_hostname }}") + "".join(lines))
+    return path
+
+
+def test_machines_get_the_account_once(lab: Any, site: pathlib.Path) -> None:
+    lab.inventory, before = site / "hosts.yml", lab.inventory
+    words = ("--extra-vars", "bootstrap_login_user=debian", str(PLAYBOOKS / "bootstrap-hosts.yml"))
+    try:
+        first, second = lab.ansible(*words, plain=True), lab.ansible(*words, plain=True)
+    finally:
+        lab.inventory = before
+
+    assert first.code == 0, first.output
+    assert set(first.changed) == set(lab.names)
+    assert (second.code, second.changed) == (0, {})
+
+
+def test_the_site_becomes_a_cluster_and_a_second_run_changes_nothing(
+    lab: Any, site: pathlib.Path, stead: Callable[..., str]
+) -> None:
+    stead("up", "-i", site)
+    lab.wait_until_idle(180)
+
+    assert re.search(r"\b0 changes on 4 hosts", stead("up", cwd=site / "files"))
+    nodes = len(lab.workers)
+    assert sorted(lab.user(f"srun --nodes={nodes} hostname").split()) == sorted(lab.workers)
+    assert {path.stem for path in (site / "hardware").glob("*.yml")} == set(lab.workers)
+
+
+def test_without_a_site_nothing_is_run(stead: Callable[..., str]) -> None:
+    said = stead("up", code=2)
+
+    assert "-i DIR" in said and "STEAD_SITE" in said
