@@ -155,7 +155,8 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
             known = _look(connection, 0)
             jobs = [state.id for state in known if not results.is_complete(to / state.id) and _left_something(state)]
             if not jobs:
-                out.print(Text(f"Nothing new: all {count(len(known), 'run')} are already in {to}"), soft_wrap=True)
+                runs = count(len(known), "run")
+                out.print(Text(f"Nothing new: the results of {runs} are already in {to}"), soft_wrap=True)
         failures: list[SteadError] = []
         for job in jobs:
             try:

@@ -13,9 +13,9 @@ PLAY = """
   become: true
   tasks:
     - name: Take the node out of service
-      worker_service: {{workers: [{name}], state: out, reason: stead test, jobs: cancel, deadline: 3}}
+      worker_service: {{workers: [{name}], state: out, operation: shutdown, jobs: cancel, deadline: 3}}
     - name: Bring it back
-      worker_service: {{workers: [{name}], state: in, reason: stead test, deadline: 3}}
+      worker_service: {{workers: [{name}], state: in, operation: shutdown, deadline: 3}}
 """
 
 

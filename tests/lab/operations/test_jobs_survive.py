@@ -31,7 +31,7 @@ FIELDS = ("JobState", "Restarts", "SubmitTime")
 OF_RUNNING = ("StartTime", "BatchHost")
 
 PROCESSES = """
-for pid in $(find /sys/fs/cgroup -path '*/job_{}/*' -name cgroup.procs -exec cat {{}} +); do
+scontrol listpids {} | awk 'NR > 1 {{ print $1 }}' | while read pid; do
     grep --files-with-matches --line-regexp sleep /proc/$pid/comm
 done | sort --unique | grep .
 """

@@ -72,7 +72,7 @@ def test_nothing_is_fetched_twice(cluster: Any) -> None:
     (place / "work/out/square.txt").write_text("mine now")
     assert "1 file fetched" in cluster.stead("fetch", run)
     assert (place / "work/out/square.txt").read_text() == "mine now"
-    assert "all that 1 run left" in cluster.stead("fetch", "--all")
+    assert "the results of 1 run are already in" in cluster.stead("fetch", "--all")
 
 
 def test_a_failed_run_ends_with_4_and_says_why(cluster: Any) -> None:
