@@ -22,13 +22,13 @@ class ActionModule(ActionBase):
     """Reads the control node and writes an archive here."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what was written; never its content."""
+        """Return a report on the archive, without its secret content."""
         del tmp
         args = self._task.args
         result = self._execute_module(module_args={"cluster": args["cluster"]}, task_vars=task_vars or {})
         packed = result.pop("archive", None)
         if packed is None:
-            problem = str(result.get("msg") or "the control node did not say what it has")
+            problem = str(result.get("msg") or "the control node returned no data")
             return {**result, "failed": False, "problems": result.get("problems") or [problem]}
         try:
             manifest, files = archive.unpack(base64.b64decode(packed))
@@ -49,7 +49,7 @@ def _measured(directory: pathlib.Path) -> dict[str, bytes]:
 
 
 def _target(output: str | None, name: str) -> pathlib.Path:
-    """Return where the archive goes: not into a repository, unless the user says so."""
+    """Return the archive's path; without `output` it is outside any repository."""
     if output:
         return pathlib.Path(output).expanduser().absolute()
     state = os.environ.get("XDG_STATE_HOME") or pathlib.Path.home() / ".local" / "state"
@@ -59,5 +59,5 @@ def _target(output: str | None, name: str) -> pathlib.Path:
 
 
 def write(path: pathlib.Path, content: bytes) -> None:
-    """Write an archive that only its owner can read; one that cannot be read back replaces none."""
+    """Write an archive that only its owner can read; replace an older one only if the new one can be read back."""
     durable.write(path, content, mode=0o600, prove=lambda new: archive.unpack(new.read_bytes()))

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Lock the cluster for this run; another run fails here and is told who holds the lock."""
+"""Lock the cluster for this run. If another run has the lock, fail and name that run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ lock = importlib.import_module("ansible.module_utils.slurmstead.reach.cluster_lo
 reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
 
 SECONDS = 60
-"""In which the control node has to answer; emulated ones are slow."""
+"""Timeout for the control node's answer; emulated machines are slow."""
 
 
 class ActionModule(ActionBase):
-    """Takes the lock of the control node until ansible-playbook ends."""
+    """Holds the lock on the control node until ansible-playbook ends."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return nothing of note, or fail with who holds the cluster since when.
+        """Take the lock, or fail and say which run has held it since when.
 
-        A control node that does not answer is no reason to stop: the run itself will say so.
+        If the control node does not answer, only warn: the run itself will report it.
         """
         del tmp
         host = self._task.args["host"]
@@ -45,15 +45,15 @@ class ActionModule(ActionBase):
         if said:
             return {
                 "failed": True,
-                "msg": f"the cluster is held by {said}; nothing was changed. Wait until that run has ended, or end it.",
+                "msg": f"the cluster is locked by {said}; nothing was changed. Wait until that run ends, or end it.",
             }
         why = f"{host} does not answer, or its sudo asks for a password"
-        return {"changed": False, "warnings": [f"nothing keeps a second run away: {why}"]}
+        return {"changed": False, "warnings": [f"the cluster is not locked against a second run: {why}"]}
 
     def _hold(self, variables: Any, host: str) -> str:
-        """Start the watcher; return what the holder said first, empty if it was not heard."""
+        """Start the watcher; return the first line of the holder, empty if there was no answer."""
         now = datetime.datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-        # A worker of Ansible runs this: the process that lives as long as the run is its parent.
+        # An Ansible worker process runs this; its parent lives as long as the run.
         run = os.getppid()
         me = f"{getpass.getuser()}@{socket.gethostname()} (process {run})"
         holder = reach.as_root("python3", "-c", lock.HOLDER, f"{me} since {now}")

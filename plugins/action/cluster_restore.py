@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The controller's half of cluster_restore: it reads the archive and keeps what was measured."""
+"""The controller's half of cluster_restore: it reads the archive and stores the measured hardware."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ record = importlib.import_module("ansible.module_utils.slurmstead.hardware.recor
 
 
 class ActionModule(ActionBase):
-    """Reads an archive here and hands it to the control node."""
+    """Reads an archive on this computer and sends it to the control node."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what prevents the restore, or what was done."""
+        """Return the problems that prevent the restore, or a report on it."""
         del tmp
         args = self._task.args
         path = pathlib.Path(args["archive"]).expanduser()
@@ -33,7 +33,7 @@ class ActionModule(ActionBase):
         except OSError as error:
             return {"changed": False, "problems": [f"{path} cannot be read: {error.strerror}"], "notes": []}
         except archive.DamagedError as error:
-            return {"changed": False, "problems": [f"{path} is damaged: {error}; take another archive"], "notes": []}
+            return {"changed": False, "problems": [f"{path} is damaged: {error}; use another archive"], "notes": []}
         handed: dict[str, Any] = {
             "manifest": json.dumps(manifest),
             "sha256": hashlib.sha256(packed).hexdigest(),
@@ -45,7 +45,7 @@ class ActionModule(ActionBase):
             handed["content_base64"] = base64.b64encode(packed).decode()
         result: dict[str, Any] = self._execute_module(module_args=handed, task_vars=task_vars or {})
         if "problems" not in result:
-            problem = str(result.get("msg") or "the control node did not say what it has")
+            problem = str(result.get("msg") or "the control node returned no data")
             return {**result, "failed": False, "problems": [problem], "notes": []}
         if args.get("look"):
             result["changed"] = False
@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
 
 
 def _remember(measured: dict[str, bytes], directory: pathlib.Path) -> None:
-    """Write what is known of nodes of which nothing is known here."""
+    """Write the archived hardware of nodes that have no record here."""
     for name, content in measured.items():
         path = directory / name
         if not path.exists():

@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Decode on a machine the MUNGE credentials that others signed, as the user that logs in there.
+"""Decode on a machine the MUNGE credentials that other machines signed, as the login user.
 
-Its one argument is `credentials`, by the name of the machine that signed; `refused` in its result has what unmunge said
-of those that it refused.
+Its one argument is `credentials`, by name of the signing machine; `refused` in its result has unmunge's error for each
+credential that it refused.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 SECONDS = 15
-"""Time in which munge answers."""
+"""Timeout for munge's answer."""
 
 READ = f"""while read -r signer credential; do
   said=$(printf %s "$credential" | timeout {SECONDS} /usr/bin/unmunge --no-output 2>&1) ||
     echo "$signer ${{said:-no answer within {SECONDS} s}}"
 done"""
-"""A shell is there and starts in a tenth of the time that Python takes."""
+"""A shell script, because a shell starts ten times faster than Python."""
 
 
 class ActionModule(ActionBase):
-    """Has a machine read credentials."""
+    """Decodes credentials on a machine."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what was refused."""
+        """Return the errors for refused credentials."""
         del tmp, task_vars
         lines = (f"{signer} {credential}\n" for signer, credential in self._task.args["credentials"].items())
         done = self._low_level_execute_command(READ, in_data="".join(lines).encode())

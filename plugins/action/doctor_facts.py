@@ -1,15 +1,15 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Look at everything on a machine that says whether its cluster is healthy. Reads, and never writes.
+"""Collect the facts of a machine from which the doctor judges the cluster. Reads only, never writes.
 
 Arguments:
 
-names    names of the machines that it has to know
-units    units that have to run, without `.service`
-paths    whether a file system of its own has to be mounted there, by directory
-ports    TCP ports that are open on purpose
+names    names of the machines that it must be able to resolve
+units    units that must run, without `.service`
+paths    by directory: whether a separate file system must be mounted there
+ports    TCP ports that may be open
 
-`facts` in its result has what was seen (see module_utils/slurmstead/doctor/facts), `offset` the least and the most
-that the machine's clock can be ahead of this computer's, in seconds. What does not answer is given up after seconds.
+In its result, `facts` are the facts (see module_utils/slurmstead/doctor/facts), and `offset` the minimum and maximum
+lead of the machine's clock over this computer's, in seconds. Each probe has a timeout of some seconds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ remote_call = importlib.import_module("ansible.module_utils.slurmstead.reach.rem
 
 
 class ActionModule(ActionBase):
-    """Reads a machine between two looks at the clock here."""
+    """Reads a machine, and this computer's clock before and after."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what was seen, and `offset`."""
+        """Return the facts, and `offset`."""
         del tmp, task_vars
-        # One for all machines of a run, and another one in the next (get_unique_id in ansible/utils/vars.py).
+        # The same for all machines of a run, different in the next run (get_unique_id in ansible/utils/vars.py).
         arguments = {"ports": [], **self._task.args, "salt": str(self._task._uuid)}
         execute, before = self._low_level_execute_command, time.time()
         result: dict[str, Any] = remote_call.ask(execute, "doctor.facts.everything", "collect", arguments)

@@ -1,17 +1,17 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Judge a cluster by what was seen on its machines. Opens no connection, changes nothing.
+"""Judge a cluster from the facts of its machines. Opens no connection, changes nothing.
 
 Arguments:
 
 control            name of the machine that runs slurmctld
 addresses          address by name of machine
 facts              name under which the machines' results of doctor_facts were registered
-credentials        name under which those of doctor_credentials were
-files              the configuration of Slurm as the inventory makes it, text by name
-groups, users      what is declared of accounts, see local_accounts
+credentials        name under which the results of doctor_credentials were registered
+files              Slurm's configuration files as rendered from the inventory, text by name
+groups, users      the declared accounts, see local_accounts
 
-It fails if anything is wrong; `findings` in its result has each with host, about, seen and advice, `machines` is the
-number of machines that were to be checked.
+It fails if there is a finding. In its result, `findings` lists each finding's host, about, seen and advice, and
+`machines` is the number of machines to check.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ doctor = importlib.import_module("ansible.module_utils.slurmstead.doctor.finding
 
 
 class ActionModule(ActionBase):
-    """Hears all machines of the play at once."""
+    """Judges all machines of the play at once."""
 
     _requires_connection = False
     _supports_check_mode = True
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return the findings, and fail if there is one."""
+        """Return the findings; fail if there are any."""
         del tmp
         variables, arguments = task_vars or {}, self._task.args
         heard = {name: variables["hostvars"][name] for name in variables["ansible_play_hosts_all"]}
@@ -52,9 +52,9 @@ class ActionModule(ActionBase):
 
 
 def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return what is judged; `hosts` has the variables of each machine."""
+    """Return the cluster to judge; `hosts` has the variables of each machine."""
     results = {name: host.get(arguments["facts"]) or {} for name, host in hosts.items()}
-    # A machine that did not sign was not asked to read.
+    # A machine that could not sign was not asked to decode.
     read = {name: host[arguments["credentials"]] for name, host in hosts.items() if arguments["credentials"] in host}
     silent = {name: _why(result) for name, result in read.items() if not result.keys() & {"refused", "skipped"}}
     silent |= {name: _why(result) for name, result in results.items() if "facts" not in result}

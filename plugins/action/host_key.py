@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Update this computer's knowledge of a machine's ssh host key, without logging in.
+"""Update a machine's ssh host key in known_hosts of this computer, without logging in.
 
 Arguments:
 
@@ -29,10 +29,10 @@ ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "mo
 reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
 
 SECONDS = 60
-"""In which a machine has to present its key; emulated ones are slow."""
+"""Timeout for a machine to present its key; emulated machines are slow."""
 
 ONLY_LOOK = ("PreferredAuthentications=none", "ControlPath=none", f"ConnectTimeout={SECONDS}", "CheckHostIP=no")
-"""Options with which ssh(1) exchanges keys over a connection of its own, and does not try to log in."""
+"""Options with which ssh(1) exchanges keys over a new connection without logging in."""
 
 REFUSED = "Host key verification failed"
 
@@ -46,14 +46,14 @@ class Key(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Under which name, and in which files, ssh looks for the key of a machine."""
+    """The name, and the files, under which ssh looks for a machine's key."""
 
     name: str
     files: tuple[pathlib.Path, ...]
 
 
 def place(said: str) -> Place:
-    """Return the place that `ssh -G` says.
+    """Return the place from the output of `ssh -G`.
 
     >>> place("hostname 10.0.0.4\\nport 2222\\nuserknownhostsfile /k /l")
     Place(name='[10.0.0.4]:2222', files=(PosixPath('/k'), PosixPath('/l')))
@@ -66,18 +66,18 @@ def place(said: str) -> Place:
 
 
 class ActionModule(ActionBase):
-    """Learns or forgets the host key of the machine whose turn it is."""
+    """Adds or removes the host key of the current machine."""
 
     _requires_connection = False
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return whether what is remembered changed; fails where a key is new and nobody vouches for it."""
+        """Return whether known_hosts changed; fail if a key is new and no fingerprint confirms it."""
         del tmp
         variables = task_vars or {}
         host = str(variables["inventory_hostname"])
         if reach.is_here(variables):
             return {"changed": False}
-        # What comes before its last word, `--`, reaches the machine; the first of two options counts.
+        # All words but the last, `--`, are options to reach the machine; of a repeated option, ssh takes the first.
         ssh = reach.ssh_command(variables["hostvars"][host], host)[1:-1]
         where = place(_run("ssh", "-G", *ssh).stdout)
         if self._task.args["state"] == "unknown":
@@ -98,7 +98,7 @@ class ActionModule(ActionBase):
             where.files[0].parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with where.files[0].open("a") as file:
                 file.write(key.line)
-        return {"changed": True, "said": f"{host} is known by its key {key.fingerprint}"}
+        return {"changed": True, "said": f"{host}: added the host key {key.fingerprint}"}
 
     def _forget(self, where: Place) -> bool:
         known = [file for file in where.files if _run("ssh-keygen", "-F", where.name, "-f", str(file)).stdout]
@@ -108,7 +108,7 @@ class ActionModule(ActionBase):
 
 
 def _presented(ssh: list[str]) -> Key | None:
-    """Return the key that a machine presents, as ssh writes it down when it knows none."""
+    """Return the key that a machine presents, as ssh writes it to an empty known_hosts."""
     with tempfile.TemporaryDirectory(prefix="stead-") as directory:
         file = pathlib.Path(directory, "known_hosts")
         believe = (f"UserKnownHostsFile={file}", "GlobalKnownHostsFile=/dev/null", "StrictHostKeyChecking=accept-new")
@@ -118,25 +118,25 @@ def _presented(ssh: list[str]) -> Key | None:
 
 
 def _question(host: str, key: Key, wanted: str | None) -> str:
-    """Return what a person has to find out before a key is believed."""
+    """Return the message for an unknown key: what to check before trusting it."""
     refused = f", which is not {wanted}" if wanted else ""
     return (
         f"{host} presents a key that this computer does not know: {key.fingerprint} ({key.kind}){refused}; nothing was "
         "changed. Compare it with what the machine's console shows (for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen "
-        "-lf $key; done), then give it with --host-key"
+        "-lf $key; done), then pass it with --host-key"
     )
 
 
 def _doubt(host: str, key: Key, wanted: str | None) -> str:
-    """Return what speaks against it that a machine is another one, and how a person says that it is."""
+    """Return the message for a machine that may not have been replaced, and how to confirm that it was."""
     if wanted:
         return (
-            f"{host} presents the key that this computer knows of it ({key.fingerprint}), and not {wanted}; nothing "
+            f"{host} presents the host key that is already known ({key.fingerprint}), not {wanted}; nothing "
             "was changed. Is the old machine still on at this address?"
         )
     return (
-        f"{host} presents the key that this computer knows of it, as if nobody had replaced it; nothing was changed. "
-        f"If it is another machine with the disk of the old one, say so: --host-key {key.fingerprint}"
+        f"{host} presents the host key that is already known, so it looks like the old machine; nothing was changed. "
+        f"If it is a new machine with the old machine's disk, confirm with --host-key {key.fingerprint}"
     )
 
 

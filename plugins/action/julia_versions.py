@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The controller's half of julia_versions: archives that stand here travel when they are needed."""
+"""The controller's half of julia_versions: it copies local archives to the machine when they are needed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ansible.plugins.action import ActionBase
 
 
 class ActionModule(ActionBase):
-    """Hands the archives that are missing to the machine, then lets the module install them."""
+    """Copies the missing archives to the machine, then runs the module to install them."""
 
     TRANSFERS_FILES = True
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the module returned."""
+        """Return the module's result."""
         del tmp
         variables = task_vars or {}
         args = self._task.args
@@ -42,7 +42,7 @@ class ActionModule(ActionBase):
         return result
 
     def _handed(self, path: pathlib.Path) -> str:
-        """Return where a copy of the file is on the machine."""
+        """Return the path of the file's copy on the machine."""
         shell = self._connection._shell
         if not shell.tmpdir:
             self._make_tmp_path()

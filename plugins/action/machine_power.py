@@ -1,12 +1,12 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""See whether a machine is on, wait until it is, or switch it off and wait until it is off.
+"""Check whether a machine is on, wait until it is, or switch it off and wait until it is off.
 
 Arguments:
 
-state      seen: return whether it is on; on: it can be logged in to; off: it is switched off
-deadline   seconds that it has for that
+state      seen: return whether it is on; on: wait until it accepts a login; off: switch it off
+deadline   timeout in seconds
 
-Ansible's own connection is of no use for it: that ends a machine's part in the run when it is off.
+Ansible's own connection cannot do this: when a machine is off, Ansible drops it from the run.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ deadlines = importlib.import_module("ansible.module_utils.slurmstead.reach.deadl
 reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
 
 CONNECT_SECONDS = 30
-"""In which a machine has to answer; emulated ones are slow."""
+"""Timeout for a machine's answer; emulated machines are slow."""
 
 LOGIN_SECONDS = 120
-"""After which a login hangs."""
+"""Timeout after which a login counts as hanging."""
 
 PAUSE = 2.0
 
 OPTIONS = ("-o", "ControlPath=none", "-o", f"ConnectTimeout={CONNECT_SECONDS}", "-o", "LogLevel=INFO")
-"""A connection of its own: one that is kept would hide that the machine is gone. The first of two options counts.
+"""A new connection: a shared one would hide that the machine is gone. Of a repeated option, ssh takes the first.
 
-Below INFO, ssh does not say that a machine fell silent.
+At log levels below INFO, ssh does not report that a machine stopped answering.
 """
 
 
@@ -62,22 +62,22 @@ class Machine:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return 255, f"the login hangs for {LOGIN_SECONDS} s"
+            return 255, f"no login within {LOGIN_SECONDS} s"
         return done.returncode, done.stderr.strip()
 
     def is_on(self) -> bool:
-        """Say whether it answers, be it only to refuse."""
+        """Return whether it answers, even with a refusal."""
         code, said = self.run("true")
         return not (code and machine_answer.is_silent(said))
 
 
 class ActionModule(ActionBase):
-    """Looks at, waits for or switches off the machine whose turn it is."""
+    """Checks, waits for or switches off the current machine."""
 
     _requires_connection = False
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return whether the machine is `on`, and in `said` what is to be known of it."""
+        """Return whether the machine is `on`, and a message in `said`."""
         del tmp
         variables = task_vars or {}
         name = str(variables["inventory_hostname"])
@@ -100,7 +100,7 @@ def wait_until_on(name: str, machine: Machine, deadline: float) -> dict[str, Any
         if not code:
             return {"changed": False, "on": True, "said": f"{name} answers after {passed:.0f} s" if waited else ""}
         if passed > deadline:
-            why = said.splitlines()[-1] if said else f"ssh ended with {code}"
+            why = said.splitlines()[-1] if said else f"ssh exited with {code}"
             return {
                 "unreachable": True,
                 "msg": f"{name} was not reached within {deadline / 60:.0f} min ({why}); is it on?",
@@ -117,7 +117,7 @@ def switch_off(name: str, machine: Machine, deadline: float, check_mode: bool) -
         return {"changed": True, "on": True, "said": f"{name} would be switched off"}
     code, said = machine.run(*reach.as_root("systemctl", "poweroff"))
     if code and not machine_answer.ENDED.search(said):
-        raise AnsibleActionFail(f"{name} cannot be switched off: {said or f'ssh ended with {code}'}")
+        raise AnsibleActionFail(f"{name} cannot be switched off: {said or f'ssh exited with {code}'}")
     if deadlines.wait_while(lambda: not machine.is_here and machine.is_on(), deadline, PAUSE):
         raise AnsibleActionFail(f"{name} still answers {deadline:.0f} s after it was switched off; see its console")
     return {"changed": True, "on": False, "said": f"{name} is off"}

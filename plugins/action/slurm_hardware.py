@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The controller's half of slurm_hardware: it remembers what was measured."""
+"""The controller's half of slurm_hardware: it records the measurements."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ HEADER = "# Measured by site.yml; a node that is off keeps its place in the clus
 
 
 class ActionModule(ActionBase):
-    """Measures a node and writes down what is new."""
+    """Measures a node and records changes."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what the module measured, changed if it is not what was known."""
+        """Return the measurement; `changed` if it differs from the record."""
         del tmp
         variables = task_vars or {}
         result: dict[str, Any] = self._execute_module(module_args={}, task_vars=variables)
@@ -47,11 +47,11 @@ class ActionModule(ActionBase):
         """Return the message about what changed, and a warning if the node has become smaller."""
         if not known:
             return {"msg": f"{name}: measured for the first time"}
-        changes = "; ".join(record.changes(known, new)) or "more is remembered of it than before"
+        changes = "; ".join(record.changes(known, new)) or "more values are recorded than before"
         told: dict[str, Any] = {"msg": f"{name}: {changes}"}
         if record.has_shrunk(known, new):
             told["warnings"] = [
-                f"{name} has become smaller: {changes}. Its line in slurm.conf follows; if that is a fault of the "
-                "machine, fix it and run site.yml again."
+                f"{name} has become smaller: {changes}. Its line in slurm.conf will change; if the machine is faulty, "
+                "fix it and run site.yml again."
             ]
         return told

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The whole of systemd_unit: systemd_service, and a machine that has not got the unit."""
+"""The action systemd_unit: systemd_service that also accepts a missing unit."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 MISSING = "Could not find the requested service"
-"""What systemd_service says of a unit that does not exist (ansible/modules/systemd_service.py)."""
+"""The message of systemd_service for a unit that does not exist (ansible/modules/systemd_service.py)."""
 
 
 class ActionModule(ActionBase):
     """Starts, stops or restarts a unit."""
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return what systemd_service returned; a missing unit is stopped, or one that the real run will bring."""
+        """Return systemd_service's result; a missing unit is stopped or, in check mode, still to be installed."""
         del tmp
         result: dict[str, Any] = self._execute_module(
             module_name="ansible.builtin.systemd_service", module_args=self._task.args, task_vars=task_vars or {}

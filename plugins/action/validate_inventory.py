@@ -3,12 +3,12 @@
 
 Arguments:
 
-control, nfs_server, workers   what the groups of the cluster are called
-optional_roles                 roles that only concern hosts that set one of their variables; default none
-files                          directory of what the roles hand to nodes; its drop-ins are checked; default none
+control, nfs_server, workers   names of the cluster's groups
+optional_roles                 roles that apply only to hosts that set one of their variables; default none
+files                          directory of files for nodes, whose drop-ins are checked; default none
 
-It looks at all hosts, also under --limit: an address used twice is wrong whichever of the two is configured.
-The roles' meta/argument_specs.yml say which variables there are.
+It checks all hosts, also with --limit: an address used twice is wrong whichever host is being configured.
+The variables are defined in the roles' meta/argument_specs.yml.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 
-try:  # Private, so it may move: messages then go without file and line.
+try:  # A private API: if it moves, messages lack file and line.
     from ansible._internal._datatag._tags import Origin
 except ImportError:
     Origin = None
@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
         args = self._task.args
         missing = sorted(self._VALID_ARGS - {"optional_roles", "files"} - set(args))
         if missing:
-            raise AnsibleActionFail(f"validate_inventory needs the names of the groups: {', '.join(missing)}.")
+            raise AnsibleActionFail(f"validate_inventory needs the names of these groups: {', '.join(missing)}.")
         groups = Groups(args["control"], args["nfs_server"], args["workers"])
         specs = Specs(
             roles=self._argument_specs(),
@@ -68,7 +68,7 @@ class ActionModule(ActionBase):
             lines = [f"The inventory has {count}. No machine was touched.", *(f"- {problem}" for problem in found)]
             result |= {"failed": True, "msg": "\n".join(lines)}
         else:
-            result["msg"] = f"The inventory of {len(task_vars['groups']['all'])} hosts is good."
+            result["msg"] = f"The inventory of {len(task_vars['groups']['all'])} hosts is valid."
         return result
 
     def _argument_specs(self) -> dict[str, Mapping[str, Any]]:
@@ -90,10 +90,10 @@ class ActionModule(ActionBase):
         )
 
     def _variables(self, host: str, task_vars: dict[str, Any], specs: Specs) -> dict[str, Variable]:
-        """All variables of the host; the values of those that no role knows are not computed."""
+        """All variables of the host; values of variables that no role defines are not computed."""
         hostvars = task_vars["hostvars"]
         raw = hostvars.raw_get(host)
-        # A value may look at other hosts, as a play's would.
+        # A value may refer to other hosts, as in a play.
         templar = self._templar.copy_with_new_env(available_variables={**raw, "hostvars": hostvars})
         return {
             name: _variable(templar, value, name in specs.options or name in COMPARED_CONNECTION_VARIABLES)

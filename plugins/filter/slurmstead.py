@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Filters with which playbooks and templates place what Python computes."""
+"""Filters that give playbooks and templates the values that Python computes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.package
 
 
 def files_directory(inventory_dir: str | None) -> str:
-    """Return the directory `files` beside the inventory, or the project's where the inventory has none."""
+    """Return the directory `files` beside the inventory, or the project's if the inventory has none."""
     own = pathlib.Path(inventory_dir, "files") if inventory_dir else None
     return str(own if own and own.is_dir() else PROJECT / "files")
 
@@ -48,7 +48,7 @@ def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
 
 
 def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return what was measured on the nodes, a file each; nodes never measured are left out."""
+    """Return the recorded hardware of the nodes, one file each; nodes never measured are left out."""
     files = {name: pathlib.Path(directory, f"{name}.yml") for name in names}
     return {name: yaml.safe_load(file.read_text()) for name, file in files.items() if file.exists()}
 
@@ -61,9 +61,9 @@ def signed_on(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], r
 
 
 def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], results: Iterable[str]) -> list[str]:
-    """Return a line for each problem that the nodes found, with the name of the node.
+    """Return a line for each problem that was found on the nodes, with the name of the node.
 
-    `results` are the names under which the results were registered; a node that has none of a name was not asked.
+    `results` are the names under which the results were registered; a node without such a result was not checked.
 
     >>> problem_lines(["node1", "node2"], {"node1": {"disks": {"problems": ["not blank"]}}, "node2": {}}, ["disks"])
     ['node1: not blank']
@@ -78,7 +78,7 @@ def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]
 
 
 def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str) -> list[str]:
-    """Return a line for each node whose Slurm cannot talk to that of the control node, by the facts of machine_state.
+    """Return a line for each node whose Slurm is incompatible with the control node's, from the facts of machine_state.
 
     >>> facts = {"node1": {"ansible_facts": {"slurm_version": "22.05"}}, "node2": {}, "node3": {}}
     >>> version_problems(["node1", "node2"], facts, "node3")
@@ -96,9 +96,9 @@ def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, A
 def upgrade_problems(
     names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str, live: Mapping[str, Any]
 ) -> list[str]:
-    """Return a line for each machine whose Slurm could not talk to slurmctld in the course of an upgrade.
+    """Return a line for each machine whose Slurm would be incompatible with slurmctld during an upgrade.
 
-    The hosts have registered what package_upgrade planned as __upgrade_plan; `live` is what cluster_versions returned.
+    The hosts registered package_upgrade's plan as __upgrade_plan; `live` is the result of cluster_versions.
 
     >>> plans = {"node1": {"__upgrade_plan": {"versions": {"slurmd": "23.11.4-1"}}}}
     >>> live = {"controller": "22.05.8", "nodes": {"node1": "22.05.8"}}
@@ -122,9 +122,9 @@ def slurmd_parameters(
     config: Mapping[str, Any] | None = None,
     by_kind: bool = False,
 ) -> str | None:
-    """Return the SlurmdParameters that the nodes need, None if they need none.
+    """Return the SlurmdParameters that the nodes need, or None.
 
-    Shows the warnings, unless `config`, a person's slurm_config, already says what they ask for.
+    Shows the warnings, unless the operator's slurm_config (`config`) already sets what they ask for.
     """
     words, warnings = parameters.slurmd_parameters(hardware, names, config_overrides, by_kind)
     for warning in [] if {"SlurmdParameters", "TaskPlugin"} & set(config or {}) else warnings:
@@ -139,7 +139,7 @@ def role_packages(roles: Iterable[str]) -> list[str]:
 
 
 def refusing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter whose refusals are shown as they are worded."""
+    """Return a filter whose errors Ansible shows with their own text only."""
 
     def wrapped(*arguments: Any) -> Any:
         try:

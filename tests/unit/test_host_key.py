@@ -156,9 +156,9 @@ def test_another_machine_is_believed_only_if_somebody_vouches_for_its_key(machin
 
 @pytest.mark.parametrize(
     ("vouched", "words"),
-    [("", "as if nobody had replaced it"), ("new", "Is the old machine still on at this address?")],
+    [("", "looks like the old machine"), ("new", "Is the old machine still on at this address?")],
 )
-def test_a_machine_that_nobody_replaced_is_taken_for_no_other(machine: Machine, vouched: str, words: str) -> None:
+def test_a_machine_that_was_not_replaced_is_refused(machine: Machine, vouched: str, words: str) -> None:
     code, said = machine.run(state="vouched", fingerprint=machine.fingerprint(vouched) if vouched else "")
 
     assert code != 0

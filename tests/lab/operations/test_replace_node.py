@@ -54,7 +54,7 @@ def test_a_node_that_nobody_replaced_stays_what_it_is(lab: Any, stead: Callable[
     done = stead("replace-node", chosen)
 
     assert done.returncode == ExitCode.TASK_FAILED
-    assert f"{chosen} presents the key that this computer knows of it, as if nobody had replaced it" in done.stdout
+    assert f"{chosen} presents the host key that is already known, so it looks like the old machine" in done.stdout
     assert lab.pids() == pids
     assert lab.root(lab.control, f"sinfo --noheader --nodes={chosen} --format=%T") == "idle"
 

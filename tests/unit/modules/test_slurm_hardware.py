@@ -124,7 +124,7 @@ def test_a_file_of_an_older_version_is_completed_without_a_warning(site: Site) -
 
     done = site.run("-v")
 
-    assert "node1: more is remembered of it than before" in done.stdout
+    assert "node1: more values are recorded than before" in done.stdout
     assert "WARNING" not in done.stdout + done.stderr
     assert yaml.safe_load(site.remembered.read_text()) == measured
 
