@@ -1,26 +1,26 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Make the passwords of the broker's users, where the broker runs."""
+"""Create the passwords of the broker's users on the broker's node."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: broker_users
-short_description: Make the passwords of the broker's users, where the broker runs
+short_description: Create the passwords of the broker's users on the broker's node
 description:
-  - Makes a password for each user that has none, keeps all of them in one file that only root can read, and returns
-    what RabbitMQ, Redis and the users' programs are told. Passwords of former users are kept.
+  - Creates a password for each user without one, stores all of them in one file that only root can read, and returns
+    the configuration of RabbitMQ, Redis and the users' programs. Passwords of former users are kept.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
-  users: {type: list, elements: str, required: true, description: Who may use the broker.}
-  address: {type: str, required: true, description: Where the broker listens.}
+  users: {type: list, elements: str, required: true, description: Users who may use the broker.}
+  address: {type: str, required: true, description: Address on which the broker listens.}
 author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Make the passwords
+- name: Create the passwords
   broker_users:
     users: [alice]
     address: 192.168.1.103
@@ -29,9 +29,9 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-definitions: {description: What RabbitMQ reads at its start., type: str, returned: always}
+definitions: {description: Definitions that RabbitMQ loads when it starts., type: str, returned: always}
 redis_users: {description: Lines of redis.conf., type: str, returned: always}
-files: {description: 'What config_files puts in place on each node.', type: list, returned: always}
+files: {description: 'Files for config_files to write on each node.', type: list, returned: always}
 """
 
 import json
@@ -50,7 +50,7 @@ CLIENTS = "/etc/slurmstead/celery"
 
 
 def client_files(passwords: broker.Passwords, users: list[str], address: str) -> list[dict[str, Any]]:
-    """Return the entries of config_files: a user's own for whom it is, and none for who is no user any more."""
+    """Return the entries for config_files: one file per current user; former users' files are removed."""
     wanted = [
         {"path": f"{CLIENTS}/{user}.json", "content": broker.settings(user, passwords[user], address)} for user in users
     ]
@@ -60,7 +60,7 @@ def client_files(passwords: broker.Passwords, users: list[str], address: str) ->
 
 
 def write(passwords: broker.Passwords, path: pathlib.Path) -> None:
-    """Write the file at once; nobody else can read it at any moment."""
+    """Write the file atomically; no other user can read it at any moment."""
     path.parent.mkdir(mode=0o755, exist_ok=True)
     durable.write(path, json.dumps(passwords).encode(), mode=0o400)
 
@@ -82,7 +82,7 @@ def main() -> None:
         if passwords != known and not module.check_mode:
             write(passwords, PASSWORDS)
     except (OSError, ValueError) as error:
-        module.fail_json(msg=f"{PASSWORDS} cannot be used: {error}; move it away, and everybody gets a new password")
+        module.fail_json(msg=f"{PASSWORDS} cannot be used: {error}; move it away, and every user gets a new password")
     module.exit_json(
         changed=passwords != known,
         definitions=broker.definitions(passwords, users),

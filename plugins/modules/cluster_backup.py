@@ -1,31 +1,31 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Copy what makes a cluster into one archive: the half that reads the control node."""
+"""Back up a cluster into one archive: the half that reads the control node."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_backup
-short_description: Copy what makes a cluster into one archive
+short_description: Back up a cluster into one archive
 description:
-  - Reads slurmctld's state, also while it runs, the MUNGE key and the configuration of Slurm from the control node,
-    and what was measured from beside the inventory. The archive is written on the computer that runs Ansible, for its
-    owner alone, and is read back before it gets its name. Nothing is written on the control node.
-  - Does not fail for what it expects to go wrong, because the task hides its result; see I(problems).
+  - Reads slurmctld's state (also while slurmctld runs), the MUNGE key and Slurm's configuration from the control node,
+    and the recorded hardware from beside the inventory. The archive is written on the computer that runs Ansible,
+    readable only by its owner, and is read back before it gets its final name. Nothing is written on the control node.
+  - Reports expected problems in I(problems) instead of failing, because the task hides its result.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   cluster: {type: str, required: true, description: Name of the cluster.}
   output:
-    description: The archive's file; without one it is named after cluster and time, in the user's own directory.
+    description: Path of the archive; by default a file in the user's state directory, named after cluster and time.
     type: path
-  hardware: {type: path, required: true, description: Directory with what was measured.}
+  hardware: {type: path, required: true, description: Directory of the recorded hardware.}
 author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Copy the cluster into an archive
+- name: Back up the cluster
   cluster_backup:
     cluster: lab
     hardware: "{{ inventory_dir }}/hardware"
@@ -36,7 +36,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 problems: {description: Why there is no archive, type: list, elements: str, returned: always}
-report: {description: 'Path, size, and what the manifest says.', type: dict, returned: without problems}
+report: {description: 'Path and size of the archive, and its manifest.', type: dict, returned: without problems}
 """
 
 import base64
@@ -59,16 +59,16 @@ ETC = pathlib.Path("/etc/slurm")
 
 
 def jobs(state: State) -> dict[str, int] | None:
-    """Return how many jobs run and wait; None where no slurmctld said so."""
+    """Return the numbers of running and pending jobs; None if slurmctld did not answer."""
     if not state.heard:
         return None
     return {"running": len(state.running), "pending": len(state.live) - len(state.running)}
 
 
 def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.KEY) -> bytes:
-    """Return the archive of a control node. Raises FileNotFoundError where one of its parts is missing."""
+    """Return the archive of a control node. Raises FileNotFoundError if a part is missing."""
     seen, managed = store.seen(), store.managed()
-    # An edit, or a set of a run that was killed, may never have worked.
+    # An administrator's edit, or the set of a killed run, may never have worked.
     files = {**seen, **{name: text for name, text in (store.proven() or {}).items() if name in managed}}
     directory = pathlib.Path(conf_model.read(files["slurm.conf"]).value("StateSaveLocation", STATE))
     answers = slurm.answers()

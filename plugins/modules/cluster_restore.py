@@ -1,33 +1,33 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Put an archive of a cluster onto a control node: the half that works there."""
+"""Restore the archive of a cluster onto a control node: the half that runs there."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_restore
-short_description: Put an archive of a cluster onto a control node
+short_description: Restore the archive of a cluster onto a control node
 description:
-  - Reports what prevents it, or puts slurmctld's state, the MUNGE key and the configuration of Slurm in
-    place, and what was measured beside the inventory where nothing is known of a node. slurmctld is stopped and stays
-    so; the next that starts it finds the state. What was there is kept beside it.
-  - An archive that was put in place stays so. The same one a second time changes nothing, also where it is forced.
-  - Does not fail for what it expects to go wrong, because the task hides its result; see I(problems).
+  - Reports what prevents the restore, or restores slurmctld's state, the MUNGE key and Slurm's configuration, and
+    beside the inventory the recorded hardware of nodes that have no record there. slurmctld is stopped and stays
+    stopped; at its next start it reads the restored state. The previous files are kept beside the new ones.
+  - Restoring the same archive a second time changes nothing, even with I(force).
+  - Reports expected problems in I(problems) instead of failing, because the task hides its result.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   archive: {type: path, required: true, description: 'The file, on the computer that runs Ansible.'}
   cluster: {type: str, required: true, description: Name of the cluster that the inventory describes.}
-  users: {type: list, elements: dict, default: [], description: 'Users that are wanted, see M(local_accounts).'}
-  hardware: {type: path, required: true, description: Directory with what was measured.}
+  users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
+  hardware: {type: path, required: true, description: Directory of the recorded hardware.}
   look: {type: bool, default: false, description: Only report what prevents the restore.}
-  force: {type: bool, default: false, description: Give up the jobs that the control node has.}
+  force: {type: bool, default: false, description: Discard the jobs that the control node has.}
 author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Put the archive in place
+- name: Restore the archive
   cluster_restore:
     archive: /home/ann/lab-2026-11-21T15.20.31Z.tar.gz
     cluster: lab
@@ -67,13 +67,13 @@ from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 ETC = pathlib.Path("/etc/slurm")
 RESTORED = "restored"
-"""Name of the note of the archive that was put in place."""
+"""Name of the file that records the restored archive."""
 
 STOP_SECONDS = 120.0
 
 
 def here(store: Store, slurm: Slurm, state_directory: str) -> tuple[Job, ...]:
-    """Return the jobs of this node's slurmctld; of one that does not answer those that its state holds."""
+    """Return the jobs of this node's slurmctld; if it does not answer, those in its saved state."""
     if slurm.answers():
         return slurm.state().live
     files, version = store.seen(), slurm.version()
@@ -83,7 +83,7 @@ def here(store: Store, slurm: Slurm, state_directory: str) -> tuple[Job, ...]:
 
 
 def target(module: AnsibleModule, store: Store, slurm: Slurm) -> Target:
-    """Return what the archive is compared with."""
+    """Return the properties of this cluster that must fit the archive."""
     release = platform.freedesktop_os_release()
     installed = slurm.version() or conf_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
     found = store.seen().get("slurm.conf")
@@ -95,7 +95,7 @@ def target(module: AnsibleModule, store: Store, slurm: Slurm) -> Target:
 
 
 def is_done(store: Store, manifest: Mapping[str, Any], digest: str) -> bool:
-    """Say whether this archive was put in place here, and its state has been in use since."""
+    """Return whether this archive was restored here, and its state has been in use since."""
     state = pathlib.Path(manifest["state_directory"])
     return store.recall(RESTORED).get("sha256") == digest and (state / controller_state.JOBS).exists()
 
@@ -108,9 +108,9 @@ def put(
     key: pathlib.Path = munge.KEY,
     user: str = munge.USER,
 ) -> list[str]:
-    """Put everything in place; returns where what was there is kept.
+    """Restore everything; return where the previous files are kept.
 
-    The configuration comes last: without it slurmctld does not start, so that it never starts with half of the rest.
+    The configuration comes last: without it slurmctld does not start, so it never starts with a partial restore.
     """
     code, _, err = run("systemctl", "stop", UNIT, seconds=STOP_SECONDS)
     if code:
@@ -133,7 +133,7 @@ def put(
     notes.append(store.publish({name: text for name, text in texts.items() if name in manifest["managed"]}))
     store.prove()
     store.note(RESTORED, {"sha256": digest, "created": manifest["created"]})
-    return [f"what was there before is kept in {path}" for path in notes if path]
+    return [f"the previous files are kept in {path}" for path in notes if path]
 
 
 def main() -> None:
@@ -154,11 +154,11 @@ def main() -> None:
     notes, problems, changed = [], [], False
     try:
         if is_done(store, manifest, digest):
-            # Also with --force: an interrupted command that is repeated would give up what happened since.
+            # Also with --force: repeating an interrupted command would discard everything since the first restore.
             note = store.sets / f"{RESTORED}.json"
             notes = [
-                "this archive was put in place by an earlier run, and nothing was set back; to go back to it all the "
-                f"same, remove {note} first"
+                "an earlier run has already restored this archive, so nothing was changed; to restore it again, "
+                f"remove {note} first"
             ]
         else:
             problems = refusals(manifest, target(module, store, slurm), force)
@@ -167,7 +167,7 @@ def main() -> None:
                 _, files = backup_archive.unpack(base64.b64decode(module.params["content_base64"]))
                 notes = put(store, manifest, files, digest)
     except (OSError, KeyError, ValueError, backup_archive.DamagedError) as error:
-        problems = [f"the archive cannot be put in place: {error}"]
+        problems = [f"the archive cannot be restored: {error}"]
     module.exit_json(changed=changed, problems=problems, notes=notes)
 
 

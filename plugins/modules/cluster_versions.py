@@ -1,14 +1,14 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Ask slurmctld for the versions of Slurm that a cluster has."""
+"""Ask slurmctld for the Slurm versions of a cluster."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cluster_versions
-short_description: Ask slurmctld for the versions of Slurm that a cluster has
+short_description: Ask slurmctld for the Slurm versions of a cluster
 description:
-  - Runs on the control node, and changes nothing. A slurmctld that has just been started is waited for.
+  - Runs on the control node, and changes nothing. If slurmctld has just been started, waits until it answers.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -23,7 +23,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-controller: {description: Version of the slurmctld that runs., type: str, returned: always}
+controller: {description: Version of the running slurmctld., type: str, returned: always}
 nodes: {description: 'Versions of the workers when they last registered, by name.', type: dict, returned: always}
 paused: {description: Workers that an upgrade keeps from new jobs., type: list, elements: str, returned: always}
 problems: {description: Problems to fix first., type: list, elements: str, returned: always}
@@ -36,7 +36,7 @@ from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.workers.pause import paused
 
 SECONDS = 30.0
-"""In which slurmctld has to answer."""
+"""Timeout for slurmctld's answer."""
 
 
 def main() -> None:

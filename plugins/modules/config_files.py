@@ -1,51 +1,51 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Put a role's files in place, all in one task."""
+"""Write all files of a role in one task."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: config_files
-short_description: Put a role's files in place, all in one task
+short_description: Write all files of a role in one task
 description:
-  - Writes several files and directories in one task. Over a slow link or on a slow CPU the number of tasks is what a
-    run costs, and each C(ansible.builtin.template) is three trips to the node.
-  - Every new content is validated before the first file is replaced; each is replaced atomically.
-  - Has running services take the changed files at once. A handler would be forgotten by a run that ends too early.
-    Each command is kept in I(pending) from before the first file is replaced until it has succeeded.
+  - Writes several files and directories in one task. Over a slow link or on a slow CPU the number of tasks determines
+    the duration of a run, and each C(ansible.builtin.template) needs three round trips to the node.
+  - All new contents are validated before the first file is replaced; each file is replaced atomically.
+  - Makes running services load the changed files at once. A handler would be lost if the run ended early. Each command
+    is kept in I(pending) from before the first file is replaced until it has succeeded.
   - Runs C(systemctl daemon-reload) before any other command if a file below C(/etc/systemd/system) has changed.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
 options:
   files:
-    description: The files, in the order in which they are put in place.
+    description: The files, in the order in which they are written.
     type: list
     elements: dict
     required: true
     suboptions:
       path: {type: path, required: true, description: Absolute path.}
       state: {type: str, choices: [file, directory, absent], default: file, description: What the path must be.}
-      content: {type: str, description: What the file holds; needed for a file unless I(content_base64) is given.}
-      content_base64: {type: str, description: What the file holds, for bytes that are not text.}
+      content: {type: str, description: Text of the file; required for a file unless I(content_base64) is given.}
+      content_base64: {type: str, description: Content of the file in Base64, for bytes that are not text.}
       mode: {type: str, description: 'Octal mode; C(0644) for a file and C(0755) for a directory unless given.'}
       owner: {type: str, default: root, description: User that owns it.}
       group: {type: str, default: root, description: Group that owns it.}
       validate: {type: str, description: Command that fails on bad content; C(%s) becomes the new file's path.}
-      optional: {type: bool, default: false, description: Leave it out on a node that lacks the directory.}
+      optional: {type: bool, default: false, description: Skip the file on a node that lacks its directory.}
       programs:
         description:
-          - For a directory, all that is to be in it, as Base64 by name. Each becomes a file of mode C(0755) with the
-            directory's owner; everything else is removed from the directory.
+          - For a directory, its complete content, as Base64 by name. Each entry becomes a file of mode C(0755) with the
+            directory's owner; everything else in the directory is removed.
         type: dict
       apply:
         description:
-          - Commands that make a running service take the file, such as C(systemctl try-restart chrony.service).
-          - Each is run once, after all files are in place, however many files name it.
+          - Commands that make a running service load the file, such as C(systemctl try-restart chrony.service).
+          - Each command is run once, after all files are written, however many files name it.
         type: list
         elements: str
         default: []
-  defer: {type: bool, default: false, description: Leave the commands to a later task whose files name them too.}
+  defer: {type: bool, default: false, description: Leave the commands to a later task that has the same commands.}
   pending:
     description: Directory of the commands that have not succeeded yet. A reboot has the same effect and empties it.
     type: path
@@ -64,7 +64,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changed_paths: {description: Paths that were or would be changed., type: list, elements: str, returned: always}
-commands: {description: 'Commands that were run, or are to be run.', type: list, elements: str, returned: always}
+commands: {description: 'Commands that were run, or remain to be run.', type: list, elements: str, returned: always}
 """
 
 import base64
@@ -90,13 +90,13 @@ RELOAD = "systemctl daemon-reload"
 
 
 def kind(status: os.stat_result) -> str:
-    """Return what a path is, as it is named in a message."""
+    """Return the kind of a path as messages name it."""
     names = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
     return names.get(stat.S_IFMT(status.st_mode), "special file")
 
 
 def mount_point(path: pathlib.Path) -> pathlib.Path:
-    """Return where the file system of a path is mounted.
+    """Return the mount point of a path's file system.
 
     >>> str(mount_point(pathlib.Path("/proc/self/no-such-file")))
     '/proc'
@@ -105,7 +105,7 @@ def mount_point(path: pathlib.Path) -> pathlib.Path:
 
 
 def in_words(error: OSError | ValueError) -> str:
-    """Return what stopped a write, with the disk if that is full.
+    """Return why a write failed; for a full disk, also which disk.
 
     >>> in_words(OSError(errno.ENOSPC, "No space left on device", "/proc/x"))
     'No space left on device for /proc/x: the disk /proc is full; make room there'
@@ -117,7 +117,7 @@ def in_words(error: OSError | ValueError) -> str:
 
 
 def expanded(wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a file of the task, and after a directory of programs these and what must leave it."""
+    """Return a file of the task; after a directory of programs, also its programs and the files to remove."""
     if wanted["programs"] is None:
         return [wanted]
     path = pathlib.Path(wanted["path"])
@@ -131,7 +131,7 @@ def expanded(wanted: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Entry:
-    """One file, directory or absence: what is wanted, and what is there."""
+    """One file, directory or absence: the wanted state and the state found."""
 
     def __init__(self, wanted: dict[str, Any]) -> None:
         self.state: str = wanted["state"]
@@ -146,7 +146,7 @@ class Entry:
         self.skipped = wanted["optional"] and not self.path.parent.is_dir()
         self.seen = self.path.lstat() if os.path.lexists(self.path) else None
         if self.state == "directory" and self.path.is_dir():
-            # A directory may be kept elsewhere, behind a link; a file may not, because it is replaced.
+            # A directory may be a link to another place; a file may not, because it is replaced.
             self.seen = self.path.stat()
         regular = self.seen is not None and kind(self.seen) == "file"
         self.before = self.path.read_bytes() if regular and self.state == "file" else None
@@ -156,11 +156,11 @@ class Entry:
         return pwd.getpwnam(self.owner).pw_uid, grp.getgrnam(self.group).gr_gid
 
     def refusal(self, check_mode: bool) -> str | None:
-        """Say why this entry cannot be put in place; in check mode its owner may be one that a package will bring."""
+        """Return why this entry cannot be written; in check mode a package may yet create its owner."""
         if self.skipped or self.state == "absent":
             return None
         if self.validate and "%s" not in self.validate:
-            return f"the validation of {self.path} has no %s, where the new file's path goes: {self.validate}"
+            return f"the validation command of {self.path} has no %s for the path of the new file: {self.validate}"
         allowed = ("file", "link") if self.state == "file" else ("directory",)
         if self.seen is not None and kind(self.seen) not in allowed:
             return f"expected {self.path} to be a {self.state}, seen: a {kind(self.seen)}; move it away"
@@ -169,11 +169,11 @@ class Entry:
         except KeyError as error:
             if not check_mode:
                 owner = f"{self.owner}:{self.group} ({error.args[0]})"
-                return f"{self.path} cannot be given to {owner}; install what brings them"
+                return f"{self.path} cannot be owned by {owner}; install the package that creates them"
         return None
 
     def content_differs(self) -> bool:
-        """Say whether the node has something else at the path."""
+        """Return whether the path differs from the wanted state."""
         if self.skipped:
             return False
         if self.state == "absent":
@@ -183,7 +183,7 @@ class Entry:
         return self.before != self.content
 
     def attributes_differ(self) -> bool:
-        """Say whether the owner, group or mode differs."""
+        """Return whether the owner, group or mode differs."""
         if self.skipped or self.seen is None or self.state == "absent":
             return False
         try:
@@ -211,27 +211,27 @@ class Entry:
         path.chmod(self.mode)
 
     def write(self, directory: pathlib.Path, module: AnsibleModule) -> pathlib.Path:
-        """Write the content to a new file that only root can read; it is removed with the module unless it is moved."""
+        """Write the content to a new file that only root can read; unless moved, it is removed when the module ends."""
         handle, name = tempfile.mkstemp(dir=directory, prefix=f".{self.path.name}.")
         module.add_cleanup_file(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(self.content)
                 file.flush()
-                # Else a machine that loses power now can come back with the new name and no content (ext4(5)).
+                # Otherwise, after a power cut, the file can have its new name but no content (ext4(5)).
                 os.fsync(file.fileno())
         except OSError as error:
-            # Unlike open(2), write(2) is given no name.
+            # Unlike open(2), write(2) does not know the file name.
             raise OSError(error.errno, error.strerror, str(self.path)) from None
         return pathlib.Path(name)
 
     def check(self, module: AnsibleModule) -> None:
-        """Validate the new content, in the temporary directory."""
+        """Validate the new content in the temporary directory."""
         if not self.validate:
             return
         words = shlex.split(self.validate)
         program = next((word for word in words if word.startswith("/") and word != "/usr/bin/env"), "")
-        # A dry run can come before the package of the program.
+        # In check mode the program's package may not be installed yet.
         if module.check_mode and not pathlib.Path(program).is_file():
             return
         new = self.write(pathlib.Path(module.tmpdir), module)
@@ -239,12 +239,10 @@ class Entry:
         code, out, err = module.run_command(command)
         if code:
             said = (err.strip() or out.strip()).replace(str(new), str(self.path))
-            module.fail_json(
-                msg=f"{self.path} is left as it was, because its new content is refused by {command[0]}: {said}"
-            )
+            module.fail_json(msg=f"{self.path} was not changed, because {command[0]} refuses its new content: {said}")
 
     def put(self, new: pathlib.Path | None, module: AnsibleModule) -> None:
-        """Bring the node to the wanted state; `new` holds the content, unless the directory does not exist yet."""
+        """Bring the path to the wanted state; `new` holds the content, unless the directory does not exist yet."""
         if self.state == "absent":
             if self.path.is_dir() and not self.path.is_symlink():
                 shutil.rmtree(self.path)
@@ -269,26 +267,26 @@ class Pending:
         self.directory = directory
 
     def mark(self, command: str) -> pathlib.Path:
-        """Return the file that stands for a command."""
+        """Return the file that represents a command."""
         return self.directory / hashlib.sha256(command.encode()).hexdigest()[:16]
 
     def left(self, entries: Iterable[Entry]) -> list[str]:
-        """Return the commands of entries that an earlier task left or an earlier run did not come to."""
+        """Return the commands of entries that an earlier task or an interrupted run left pending."""
         return [command for entry in entries for command in entry.apply if self.mark(command).exists()]
 
     def add(self, commands: Iterable[str]) -> None:
-        """Take note of commands."""
+        """Record commands as pending."""
         for command in commands:
             self.directory.mkdir(parents=True, exist_ok=True)
             self.mark(command).write_text(f"{command}\n")
 
     def run(self, command: str, module: AnsibleModule) -> None:
-        """Run a command, and forget it if it succeeds."""
+        """Run a command, and remove its record if it succeeds."""
         code, out, err = module.run_command(shlex.split(command))
         if code:
             said = err.strip() or out.strip()
             module.fail_json(
-                msg=f"the files are in place, but `{command}` failed, which the next run tries again: {said}"
+                msg=f"the files are written, but `{command}` failed; the next run will try it again: {said}"
             )
         self.mark(command).unlink(missing_ok=True)
 
@@ -322,7 +320,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    # Directories made above a file are readable by all users, whatever the umask of root.
+    # Parent directories that this creates are readable by all users, whatever root's umask.
     os.umask(0o022)
     try:
         entries = [Entry(wanted) for given in module.params["files"] for wanted in expanded(given)]
@@ -334,13 +332,13 @@ def main() -> None:
         pending = Pending(pathlib.Path(module.params["pending"]))
         left = [] if module.params["defer"] else pending.left(entries)
         needed = [command for entry in touched for command in entry.apply]
-        # Systemd's own reading comes first, and all others in the order of the files.
+        # daemon-reload comes first, then all other commands in the order of the files.
         commands = sorted({*left, *needed}, key=[RELOAD, *left, *needed].index)
         new = [entry for entry in differing if entry.state == "file"]
         for entry in new:
             entry.check(module)
         if not module.check_mode:
-            # A disk that is full stops this before the first file is replaced.
+            # A full disk stops this before the first file is replaced.
             staged = {entry: entry.write(entry.path.parent, module) for entry in new if entry.path.parent.is_dir()}
             pending.add(needed)
             for entry in touched:
@@ -348,7 +346,7 @@ def main() -> None:
             for command in [] if module.params["defer"] else commands:
                 pending.run(command, module)
     except (OSError, ValueError) as error:
-        module.fail_json(msg=f"cannot put the files in place: {in_words(error)}")
+        module.fail_json(msg=f"cannot write the files: {in_words(error)}")
     module.exit_json(
         changed=bool(touched or left),
         changed_paths=[str(entry.path) for entry in touched],

@@ -1,29 +1,29 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Put versions of Julia side by side into a directory."""
+"""Install versions of Julia side by side in a directory."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: julia_versions
-short_description: Put versions of Julia side by side into a directory
+short_description: Install versions of Julia side by side in a directory
 description:
-  - Brings archives of Julia, compares their checksums before anything is unpacked, and gives each version its name when
-    all of it is on the disk. A version that is there is not looked at again, and none is removed.
-  - The first archive of an architecture is what the link C(default-ARCHITECTURE) leads to.
-  - The archives that are given as files stand on the controlling computer, and travel only when they are needed.
+  - Fetches archives of Julia, verifies their checksums before unpacking anything, and gives each version its name only
+    when it is completely on the disk. Installed versions are not checked again, and none is removed.
+  - The link C(default-ARCHITECTURE) points to the first archive of that architecture.
+  - Archives given as files are on the controlling computer, and are copied only when they are needed.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
 options:
-  directory: {type: path, required: true, description: Where the versions are put.}
-  source: {type: str, required: true, description: Address below which the archives are published.}
+  directory: {type: path, required: true, description: Directory of the versions.}
+  source: {type: str, required: true, description: URL below which the archives are published.}
   archives:
-    description: The versions, each with I(version), I(architecture), I(sha256) and, if it is not fetched, I(file).
+    description: The versions, each with I(version), I(architecture), I(sha256) and, if it is not downloaded, I(file).
     type: list
     elements: dict
     required: true
-  look: {type: bool, default: false, description: Only say what is missing.}
+  look: {type: bool, default: false, description: Only report which versions are missing.}
 author: [Slurmstead]
 """
 
@@ -37,7 +37,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-missing: {description: Names of the versions that were not there., type: list, elements: str, returned: always}
+missing: {description: Names of the versions that were not installed., type: list, elements: str, returned: always}
 """
 
 import hashlib
@@ -52,16 +52,16 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
 STAGE = ".new-"
-"""How directories begin in which something is unpacked; one that is there at the start was left by a run that ended."""
+"""Prefix of directories for unpacking; one that exists at the start was left by a killed run."""
 
 SECONDS = 60
-"""How long a server may say nothing."""
+"""Timeout for a server that sends nothing."""
 
 PLACES = {"x86_64": "x64", "aarch64": "aarch64"}
-"""How the directories of published archives are called."""
+"""Names of the directories of the published archives."""
 
 MACHINES = {62: "x86_64", 183: "aarch64"}
-"""How programs of ELF number the processors that they are for (EM_X86_64, EM_AARCH64 in elf.h)."""
+"""Machine numbers in ELF headers (EM_X86_64, EM_AARCH64 in elf.h)."""
 
 Archive = Mapping[str, Any]
 
@@ -72,7 +72,7 @@ def name_of(archive: Archive) -> str:
 
 
 def address(source: str, archive: Archive) -> str:
-    """Return where an archive is published.
+    """Return the URL of an archive.
 
     >>> address("https://example.org/bin", {"version": "1.10.5", "architecture": "x86_64"})
     'https://example.org/bin/linux/x64/1.10/julia-1.10.5-linux-x86_64.tar.gz'
@@ -83,12 +83,12 @@ def address(source: str, archive: Archive) -> str:
 
 
 def links(archives: list[Archive]) -> dict[str, str]:
-    """Return where the links of the default versions lead; the first archive of an architecture counts."""
+    """Return the targets of the default links: the first archive of each architecture."""
     return {f"default-{archive['architecture']}": name_of(archive) for archive in reversed(archives)}
 
 
 def machine_of(program: pathlib.Path) -> str | None:
-    """Return which architecture a program is for, or None where its first bytes do not say that.
+    """Return the architecture of a program, or None if it is not an ELF file.
 
     >>> machine_of(pathlib.Path("/dev/null"))
     """
@@ -110,12 +110,12 @@ class Installation:
         self.missing = [archive for archive in self.archives if not (self.directory / name_of(archive)).is_dir()]
 
     def wrong_links(self) -> dict[str, str]:
-        """Return the links that lead elsewhere or are not there."""
+        """Return the links that are missing or have another target."""
         wanted = links(self.archives)
         return {name: to for name, to in wanted.items() if _target(self.directory / name) != to}
 
     def install(self, archive: Archive) -> None:
-        """Put one version in place; what was unpacked so far goes when it fails."""
+        """Install one version; if that fails, remove everything unpacked so far."""
         stage = pathlib.Path(tempfile.mkdtemp(dir=self.directory, prefix=STAGE))
         try:
             packed = self.fetched(archive, stage)
@@ -123,7 +123,7 @@ class Installation:
             unpacked = stage / "julia"
             unpacked.mkdir(mode=0o755)
             command = ["tar", "--extract", "--gzip", "--file", str(packed), "--directory", str(unpacked)]
-            # Whatever its owner in the archive, here root owns it, and all users can read it.
+            # Whatever the owner in the archive, root owns the files here, and all users can read them.
             command += ["--strip-components=1", "--no-same-owner", "--no-same-permissions"]
             code, _, err = self.module.run_command(command)
             if code:
@@ -133,14 +133,14 @@ class Installation:
             seen = machine_of(unpacked / "bin" / "julia")
             if seen not in (None, archive["architecture"]):
                 self.refuse(archive, f"has a program for {seen}; declare that architecture, or take the other archive")
-            # Else a machine that loses power now can come back with the name and without the files.
+            # Otherwise, after a power cut, the directory can have its name but not its files.
             self.module.run_command(["sync", "--file-system", str(unpacked)], check_rc=True)
             unpacked.rename(self.directory / name_of(archive))
         finally:
             shutil.rmtree(stage)
 
     def fetched(self, archive: Archive, stage: pathlib.Path) -> pathlib.Path:
-        """Return the archive as a file on this machine."""
+        """Return the path of the archive on this machine."""
         if archive.get("file"):
             return pathlib.Path(archive["file"])
         packed = stage / "archive.tar.gz"
@@ -153,7 +153,7 @@ class Installation:
         return packed
 
     def compare(self, archive: Archive, packed: pathlib.Path) -> None:
-        """Refuse an archive that is not the one that was meant."""
+        """Refuse an archive with the wrong checksum."""
         with packed.open("rb") as file:
             digest = hashlib.sha256()
             while block := file.read(1 << 20):
@@ -167,7 +167,7 @@ class Installation:
         self.module.fail_json(msg=f"Julia {archive['version']} for {archive['architecture']} {reason}")
 
     def link(self, name: str, to: str) -> None:
-        """Let a link lead to a version, at once."""
+        """Point a link to a version, atomically."""
         new = self.directory / f"{STAGE}{name}"
         new.symlink_to(to)
         new.replace(self.directory / name)

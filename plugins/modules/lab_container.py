@@ -8,9 +8,9 @@ DOCUMENTATION = r"""
 module: lab_container
 short_description: Run one machine of the lab as a container
 description:
-  - Starts a container with systemd (systemd-nspawn) from the image of a virtual machine and waits until it can be
-    logged in to, or ends it and removes its files.
-  - A container that runs is left alone. It shares the kernel of this computer and needs root there.
+  - Starts a container with systemd (systemd-nspawn) from the image of a virtual machine and waits until it accepts a
+    login, or ends it and removes its files.
+  - A running container is left alone. Containers share the kernel of this computer and need root there.
   - Everything that belongs to a lab is in one directory. Nothing listens beyond loopback.
 attributes:
   check_mode: {support: full}
@@ -28,7 +28,7 @@ options:
     type: list
     elements: path
     default: []
-  timeout: {type: int, default: 60, description: Seconds that a container has until it can be logged in to.}
+  timeout: {type: int, default: 60, description: Seconds that a container may take to accept a login.}
 author: [Slurmstead]
 """
 
@@ -86,7 +86,7 @@ def process_of(container: lab.Container, role: str) -> int | None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process has started and that still run."""
+    """Return the running child processes of a process."""
     try:
         return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -94,7 +94,7 @@ def children(pid: int) -> list[int]:
 
 
 def spawn(command: list[str], home: pathlib.Path, log: str, environment: dict[str, str] | None = None) -> int:
-    """Start a process that outlives this one, and return its id; what it prints is added to a file in `home`."""
+    """Start a process that outlives this one, and return its ID; its output is appended to a file in `home`."""
     with (home / log).open("ab") as output:
         process = subprocess.Popen(
             command,
@@ -117,14 +117,14 @@ def tail(path: pathlib.Path) -> str:
 
 
 def unmount(namespace: pathlib.Path) -> None:
-    """Remove a network namespace, and with it its interfaces, once no process is in it."""
+    """Remove a network namespace and its interfaces, once no process is in it."""
     if os.path.ismount(namespace) or namespace.exists():
         subprocess.run(["umount", str(namespace)], capture_output=True)
         namespace.unlink(missing_ok=True)
 
 
 def make_bridge(directory: pathlib.Path) -> None:
-    """Make the lab's bridge unless it exists."""
+    """Create the lab's bridge unless it exists."""
     bridge = directory / lab.BRIDGE
     with locked(directory / "bridge.lock"):
         if bridge.exists() and namespace_is_mounted(bridge):
@@ -135,12 +135,12 @@ def make_bridge(directory: pathlib.Path) -> None:
 
 
 def namespace_is_mounted(path: pathlib.Path) -> bool:
-    """Say whether a network namespace is mounted on a file; after a crash of this computer none is."""
+    """Return whether a network namespace is mounted on a file; after a crash of this computer none is."""
     return f" {path} nsfs " in pathlib.Path("/proc/self/mounts").read_text()
 
 
 def connect(container: lab.Container, home: pathlib.Path, mac: str, port: int) -> None:
-    """Make a container's namespace with its interface to the bridge and its uplink."""
+    """Create a container's namespace with its interface to the bridge and its uplink."""
     (home / lab.NAMESPACE).touch()
     for command in lab.cable_commands(container, str(home.parent / lab.BRIDGE), mac):
         run(*command)
@@ -163,7 +163,7 @@ def ask_uplink(home: pathlib.Path, request: dict[str, object]) -> dict[str, obje
                 except OSError:
                     if time.monotonic() > deadline:
                         raise MachineError(
-                            f"slirp4netns did not start; it says:\n{tail(home / 'uplink.log')}"
+                            f"slirp4netns did not start; its output:\n{tail(home / 'uplink.log')}"
                         ) from None
                     time.sleep(0.02)
                     continue
@@ -176,11 +176,11 @@ def ask_uplink(home: pathlib.Path, request: dict[str, object]) -> dict[str, obje
 
 
 def end(container: lab.Container, home: pathlib.Path) -> bool:
-    """End a container and its uplink, and remove its network and cgroups; say whether there was any of it."""
+    """End a container and its uplink, and remove its network and cgroups; return whether any of these existed."""
     found = False
     while pid := process_of(container, "machine"):
         found = True
-        # The end of its first process is the end of all its others; nspawn itself cleans up and ends then.
+        # When the first process ends, the kernel ends all others; then nspawn cleans up and exits.
         for child in children(pid):
             end_process(child)
         end_process(pid)
@@ -200,7 +200,7 @@ def end(container: lab.Container, home: pathlib.Path) -> bool:
 
 
 def remove_cgroup(path: pathlib.Path, seconds: float = 5) -> None:
-    """Remove a cgroup as soon as the kernel has taken its last process out of it."""
+    """Remove a cgroup once it has no processes left."""
     deadline = time.monotonic() + seconds
     while path.exists():
         try:
@@ -212,7 +212,7 @@ def remove_cgroup(path: pathlib.Path, seconds: float = 5) -> None:
 
 
 def wait_for_login(container: lab.Container, home: pathlib.Path, timeout: float) -> None:
-    """Return when a command can be run in a container over ssh."""
+    """Wait until a command can be run in a container over ssh."""
     command = ["ssh", "-F", str(home / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
     deadline = time.monotonic() + timeout
     while True:
@@ -225,7 +225,7 @@ def wait_for_login(container: lab.Container, home: pathlib.Path, timeout: float)
         if process_of(container, "machine") is None:
             trouble = "ended while it booted"
         elif time.monotonic() > deadline:
-            trouble = f"does not let us log in after {timeout:.0f} s"
+            trouble = f"does not accept a login after {timeout:.0f} s"
         else:
             time.sleep(0.2)
             continue
@@ -233,7 +233,7 @@ def wait_for_login(container: lab.Container, home: pathlib.Path, timeout: float)
 
 
 def make_files(container: lab.Container, home: pathlib.Path, node: machine.Machine, image: str) -> None:
-    """Create keys and first-boot files of a container that has none yet; the name of its image last, as a sign."""
+    """Create the keys and first-boot files of a new container; the name of its image last, to mark completion."""
     key = make_lab_key(home.parent)
     for path in lab.directories(container):
         pathlib.Path(path).mkdir(exist_ok=True)
@@ -262,14 +262,14 @@ def start(module: AnsibleModule, directory: pathlib.Path, container: lab.Contain
     kernel = KERNEL_ARCHITECTURES.get(given["architecture"])
     if kernel != platform.machine():
         raise MachineError(
-            f"{container.name} is {given['architecture']}, this computer {platform.machine()}: a container cannot "
+            f"{container.name} is {given['architecture']}, this computer is {platform.machine()}: a container cannot "
             "differ; start this lab without --native"
         )
     if os.geteuid() != 0:
         raise MachineError("containers are mounted and booted by root; run this as root")
     if (directory / machine.SWITCH).exists():
         raise MachineError(
-            f"the lab in {directory} is made of virtual machines; give this one another name (--name), or remove that "
+            f"the lab in {directory} consists of virtual machines; give this one another name (--name), or remove that "
             "one with lab down"
         )
     running = process_of(container, "machine") is not None
@@ -293,8 +293,8 @@ def start(module: AnsibleModule, directory: pathlib.Path, container: lab.Contain
 
 
 def boot(container: lab.Container, home: pathlib.Path) -> None:
-    """Start the process of a container whose files and network are there."""
-    # A container keeps the image below its changes, whatever image is built today.
+    """Start the process of a container whose files and network exist."""
+    # A container keeps the image that its overlay is based on, even if a newer image was built.
     image = (home / "image").read_text()
     systemd = pathlib.Path("/run/systemd/system").is_dir()
     command = lab.nspawn_command(container, systemd=systemd, autofs=pathlib.Path(lab.AUTOFS).exists())
@@ -308,7 +308,7 @@ def boot(container: lab.Container, home: pathlib.Path) -> None:
 
 
 def remove(module: AnsibleModule, directory: pathlib.Path, container: lab.Container) -> None:
-    """End a container and remove its files; the last one takes the bridge and the lab's directory with it."""
+    """End a container and remove its files; after the last one, also the bridge and the lab's directory."""
     home = directory / container.name
     changed = home.exists() or process_of(container, "machine") is not None
     if changed and not module.check_mode:

@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 module: lab_machine
 short_description: Run one virtual machine of the lab
 description:
-  - Starts a QEMU machine from a built image and waits until it can be logged in to, or ends it and removes its files.
-  - A machine that runs is left alone; one whose host crashed starts again from its own disks.
+  - Starts a QEMU machine from a built image and waits until it accepts a login, or ends it and removes its files.
+  - A running machine is left alone; after a crash of this computer, a machine starts again from its own disks.
   - Everything that belongs to a lab is in one directory. Nothing listens beyond loopback.
 attributes:
   check_mode: {support: full}
@@ -21,8 +21,8 @@ options:
   number: {type: int, description: A number from 1 to 254 that no other machine of the lab has.}
   address: {type: str, description: Address on the network between the nodes, with its prefix length.}
   architecture: {type: str, default: amd64, description: Architecture of the guest.}
-  board: {type: str, default: '', description: Board whose CPUs the guest sees; none if it is empty.}
-  board_variant: {type: str, default: vendor, description: Whose kernel's view of the board.}
+  board: {type: str, default: '', description: Board to emulate; a PC if it is empty.}
+  board_variant: {type: str, default: vendor, description: Kernel whose view of the board's clusters is emulated.}
   image: {type: path, description: Directory of the image; it holds disk, kernel and initrd.}
   memory: {type: int, default: 1024, description: Memory in MiB.}
   cpus: {type: int, default: 2, description: Number of virtual CPUs; a board has its own.}
@@ -31,7 +31,7 @@ options:
     type: list
     elements: dict
     default: []
-  timeout: {type: int, default: 300, description: Seconds that a machine has until it can be logged in to.}
+  timeout: {type: int, default: 300, description: Seconds that a machine may take to accept a login.}
 author: [Slurmstead]
 """
 
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-accelerator: {description: How the guest's CPUs are made (kvm or tcg)., type: str, returned: started}
+accelerator: {description: How the guest's CPUs are run (kvm or tcg)., type: str, returned: started}
 port: {description: TCP port on loopback that leads to the guest's sshd., type: int, returned: started}
 """
 
@@ -76,18 +76,18 @@ PROBE_SECONDS = 10
 CONSOLE_LINES = 25
 STILL_SECONDS = 90
 FIRST_PROCESS = "Run /init"
-"""What a kernel prints when it has come up (run_init_process in init/main.c)."""
+"""A kernel prints this when it has booted (run_init_process in init/main.c)."""
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[A-Z]|[\x00-\x08\x0b-\x1f]")
-"""Colours and movements of the cursor, and what else a terminal does not print."""
+"""Terminal control sequences, such as colours and cursor movements."""
 
 
 class StandsStillError(MachineError):
-    """A machine whose kernel does not come to its first process, and prints nothing any more."""
+    """A machine whose kernel hangs before its first process."""
 
 
 def process_of(pid_file: pathlib.Path) -> int | None:
-    """Return the id of the process that a pid file names, if it still is the one that was started with this file."""
+    """Return the process ID in a pid file, if that process is still the one started with this file."""
     try:
         pid = int(pid_file.read_text())
         arguments = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
@@ -99,9 +99,9 @@ def process_of(pid_file: pathlib.Path) -> int | None:
 def kvm_boots(
     image: str, architecture: lab.Architecture, device: str = "/dev/kvm", seconds: float = PROBE_SECONDS
 ) -> bool:
-    """Say whether KVM takes this image's kernel to its first process in time.
+    """Return whether KVM boots this image's kernel to its first process in time.
 
-    The device alone proves nothing: nested hypervisors exist that run a stock kernel a hundred times slower than TCG.
+    The device alone proves nothing: some nested hypervisors run a stock kernel a hundred times slower than TCG.
     """
     if not os.access(device, os.R_OK | os.W_OK):
         return False
@@ -136,7 +136,7 @@ def kvm_boots(
 
 
 def accelerator(directory: pathlib.Path, image: str, architecture: lab.Architecture) -> str:
-    """Return kvm where it works, else tcg; found out once for each boot of this machine."""
+    """Return kvm if it works, else tcg; tested once per boot of this computer."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     answer = directory / f"accelerator-{architecture.qemu}"
     with locked(directory / "accelerator.lock"):
@@ -166,7 +166,7 @@ def start_switch(directory: pathlib.Path) -> int:
 
 
 def make_device_tree(home: pathlib.Path, machine: lab.Machine, board: lab_board.Board, variant: str) -> None:
-    """Write the tree of QEMU's board with the CPUs of another one."""
+    """Write the device tree of QEMU's board with the CPUs of another board."""
     architecture = lab.ARCHITECTURES[machine.architecture]
     tree = str(home / machine.device_tree)
     run(
@@ -183,7 +183,7 @@ def make_device_tree(home: pathlib.Path, machine: lab.Machine, board: lab_board.
 
 
 def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
-    """Create keys, disks and first-boot files of a machine that has none yet; the root disk last, as a sign."""
+    """Create the keys, disks and first-boot files of a new machine; the root disk last, to mark completion."""
     key = make_lab_key(home.parent)
     if (home / "root.qcow2").exists():
         return
@@ -199,7 +199,7 @@ def make_files(home: pathlib.Path, machine: lab.Machine, image: str) -> None:
 
 
 def console_tail(home: pathlib.Path) -> str:
-    """Return the end of what a machine printed."""
+    """Return the end of a machine's console output."""
     try:
         text = (home / "console.log").read_text(errors="replace")
     except FileNotFoundError:
@@ -209,7 +209,7 @@ def console_tail(home: pathlib.Path) -> str:
 
 
 def stands_still(home: pathlib.Path) -> bool:
-    """Say whether a kernel has printed nothing for a while before it began its first process."""
+    """Return whether a kernel has printed nothing for a while, before its first process."""
     console = home / "console.log"
     try:
         silent = time.time() - console.stat().st_mtime
@@ -222,7 +222,7 @@ def stands_still(home: pathlib.Path) -> bool:
 
 
 def wait_for_login(home: pathlib.Path, name: str, timeout: float) -> None:
-    """Return when a command can be run on a machine over ssh."""
+    """Wait until a command can be run on a machine over ssh."""
     command = ["ssh", "-F", str(home / "ssh_config"), "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", name, "true"]
     deadline = time.monotonic() + timeout
 
@@ -238,12 +238,12 @@ def wait_for_login(home: pathlib.Path, name: str, timeout: float) -> None:
         if stands_still(home):
             raise StandsStillError(words("stands still"))
         time.sleep(1)
-    raise MachineError(words(f"cannot be logged in to after {timeout:.0f} s"))
+    raise MachineError(words(f"does not accept a login after {timeout:.0f} s"))
 
 
 def switch_on(home: pathlib.Path, machine: lab.Machine, chosen: str) -> None:
-    """Start the process of a machine whose files are there."""
-    # A machine keeps the image that its disk stands on, whatever image is built today.
+    """Start the process of a machine whose files exist."""
+    # A machine keeps the image that its disk is based on, even if a newer image was built.
     image = (home / "image").read_text()
     run(*lab.qemu_command(machine, str(home), image, chosen, int((home / "port").read_text())), cwd=home)
 
@@ -270,7 +270,7 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
     directory.chmod(0o700)
     switch = str(start_switch(directory))
     if pid and switch_seen.read_text() != switch:
-        # A new switch has no cable to the old machines.
+        # A new switch has no connection to machines that already run.
         end_process(pid)
         pid = None
     chosen = accelerator(directory, given["image"], lab.ARCHITECTURES[machine.architecture])
@@ -279,7 +279,8 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
         if board:
             make_device_tree(home, machine, board, given["board_variant"])
         port = free_port()
-        # First what later calls need to know of it: else an interrupted one leaves a machine that nobody can reach.
+        # First write the files that later calls need: otherwise an interruption leaves a machine that cannot be
+        # reached.
         port_file.write_text(str(port))
         switch_seen.write_text(switch)
         (home / "ssh_config").write_text(lab.ssh_config(machine, str(home), str(directory / "key"), port))
@@ -288,7 +289,7 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
     try:
         wait_for_login(home, machine.name, given["timeout"])
     except StandsStillError:
-        # Under TCG and load, a kernel may think its timer slower than it is, and then sees to nothing but interrupts.
+        # Under TCG and load, a kernel may misjudge its timer as too slow, and then it only handles interrupts.
         if running := process_of(home / "pid"):
             end_process(running)
         switch_on(home, machine, chosen)
@@ -297,7 +298,7 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
 
 
 def remove(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) -> None:
-    """End a machine and remove its files; the last one takes the switch and the lab's directory with it."""
+    """End a machine and remove its files; after the last one, also the switch and the lab's directory."""
     pid = process_of(home / "pid")
     changed = pid is not None or home.exists()
     if changed and not module.check_mode:

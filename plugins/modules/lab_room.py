@@ -1,14 +1,14 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Say whether this computer has room for a lab, before anything is built."""
+"""Check that this computer has enough memory and disk space for a lab, before anything is built."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: lab_room
-short_description: Say whether this computer has room for a lab
+short_description: Check that this computer has enough memory and disk space for a lab
 description:
-  - Fails, with both figures, when memory or disk would not last for the machines that do not run yet.
+  - Fails, with both figures, if memory or disk space is too small for the machines that do not run yet.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -20,7 +20,7 @@ author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Look for room
+- name: Check the available memory and disk space
   lab_room:
     directory: /home/me/.local/state/slurmstead/lab/default
     image_cache: /home/me/.cache/slurmstead/images
@@ -28,7 +28,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-missing: {description: Names of the machines that are not there yet., type: list, elements: str, returned: success}
+missing: {description: Names of the machines that do not exist yet., type: list, elements: str, returned: success}
 """
 
 import pathlib
@@ -41,7 +41,7 @@ DISK_OF_MACHINE = 1536
 """MiB that a machine's overlay and extra disks take once the cluster is configured (measured: 0.9 to 1.3 GiB)."""
 
 DISK_OF_IMAGES = 3072
-"""MiB for the two images of a lab while they are built (measured: 0.5 to 0.7 GiB, and the tree of each)."""
+"""MiB for the two images of a lab while they are built (measured: 0.5 to 0.7 GiB each, plus their trees)."""
 
 
 def available_memory(meminfo: str) -> int:
@@ -55,7 +55,7 @@ def available_memory(meminfo: str) -> int:
 
 
 def free_disk(path: pathlib.Path) -> int:
-    """Return the free room in MiB where a directory is or will be."""
+    """Return the free space in MiB where a directory is or will be."""
     existing = next(parent for parent in [path, *path.parents] if parent.exists())
     return shutil.disk_usage(existing).free >> 20
 
@@ -78,8 +78,8 @@ def main() -> None:
     memory = available_memory(pathlib.Path("/proc/meminfo").read_text())
     if memory < sum(missing.values()):
         problems.append(
-            f"memory: {len(missing)} machines need {sum(missing.values())} MiB, {memory} MiB are available; end "
-            "something, set lab_memory lower, or take hosts out of the inventory"
+            f"memory: {len(missing)} machines need {sum(missing.values())} MiB, {memory} MiB are available; stop "
+            "other programs, lower lab_memory, or remove hosts from the inventory"
         )
     for what, path, needed in (
         ("images", pathlib.Path(module.params["image_cache"]), DISK_OF_IMAGES),
@@ -87,9 +87,9 @@ def main() -> None:
     ):
         free = free_disk(path)
         if missing and free < needed:
-            problems.append(f"disk: {what} need {needed} MiB at {path}, {free} MiB are free; make room")
+            problems.append(f"disk: {what} need {needed} MiB at {path}, {free} MiB are free; free some space")
     if problems:
-        module.fail_json(msg="This computer has no room for the lab. " + "; ".join(problems))
+        module.fail_json(msg="This computer is too small for the lab. " + "; ".join(problems))
     module.exit_json(changed=False, missing=sorted(missing))
 
 

@@ -1,40 +1,40 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Make users and groups with the same numeric ids on every node, all in one task."""
+"""Create users and groups with the same numeric IDs on every node, in one task."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_accounts
-short_description: Make users and groups with the same numeric ids on every node
+short_description: Create users and groups with the same numeric IDs on every node
 description:
-  - Makes groups, users and their authorized keys, and on the node that stores the homes also the homes.
-  - Keys are in C(/etc/ssh/authorized_keys.d), where the role C(os) makes sshd look (C(AuthorizedKeysFile)).
-  - Refuses, before it changes anything, a name or number of another account. Never renumbers and never removes.
+  - Creates groups, users and their authorized keys and, on the node that stores them, the home directories.
+  - Keys are in C(/etc/ssh/authorized_keys.d); the role C(os) makes sshd read them there (C(AuthorizedKeysFile)).
+  - If a name or ID belongs to another account, refuses before it changes anything. Never renumbers or removes accounts.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
 options:
   groups: {type: list, elements: dict, default: [], description: Groups with C(name) and C(gid).}
   users:
-    description: Users with C(name), C(uid) and, if wanted, C(group), C(groups), C(comment), C(shell) and C(keys).
+    description: Users with C(name), C(uid) and optionally C(group), C(groups), C(comment), C(shell) and C(keys).
     type: list
     elements: dict
     default: []
-  home_root: {type: path, required: true, description: Directory of the homes as every node sees it.}
-  home_store: {type: path, description: The same directory where it is stored; only given on the node that stores it.}
+  home_root: {type: path, required: true, description: Directory of the home directories as every node sees it.}
+  home_store: {type: path, description: The same directory on the node that stores it; unset on all others.}
 author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Make the accounts
+- name: Create the accounts
   local_accounts:
     users: [{name: alice, uid: 2001, keys: ["ssh-ed25519 AAAA… alice@laptop"]}]
     home_root: /share/home
 """
 
 RETURN = r"""
-made: {description: What was or would be made or changed, a line each., type: list, elements: str, returned: always}
+made: {description: Accounts that were or would be created or changed., type: list, elements: str, returned: always}
 """
 
 import grp
@@ -50,11 +50,11 @@ from ansible.module_utils.slurmstead.reach import durable
 
 SKELETON = pathlib.Path("/etc/skel")
 KEYS = pathlib.Path("/etc/ssh/authorized_keys.d")
-"""Keys stand here and not in the homes: root need not write where users do, and a login needs no share."""
+"""Keys are here and not in the homes, so that root does not write where users can, and a login needs no share."""
 
 
 def account_commands(groups: list[accounts.Group], users: list[accounts.User], home_root: str) -> list[list[str]]:
-    """Return the commands that bring this node's accounts to what is wanted."""
+    """Return the commands that bring this node's accounts to the declared state."""
     commands = []
     node = accounts.known()
     for group in groups:
@@ -85,20 +85,20 @@ def account_commands(groups: list[accounts.Group], users: list[accounts.User], h
 
 
 def make_home(user: accounts.User, home: pathlib.Path) -> None:
-    """Make a home from the skeleton; it appears under its name when it is complete."""
+    """Create a home from the skeleton; it gets its name only when it is complete."""
     new = home.with_name(f".{home.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     shutil.copytree(SKELETON, new, symlinks=True)
     new.chmod(0o700)
     group = pwd.getpwnam(user.name).pw_gid
-    # Children first: nothing is touched any more in a directory that is already the user's.
+    # Children first: once the user owns a directory, root changes nothing in it.
     for path in [*reversed(sorted(new.rglob("*"))), new]:
         os.chown(path, user.uid, group, follow_symlinks=False)
     new.rename(home)
 
 
 def keys_differ(user: accounts.User) -> bool:
-    """Say whether other keys may log in as this user than those declared."""
+    """Return whether the user's authorized keys differ from the declared ones."""
     file = KEYS / user.name
     return (file.read_text() if file.exists() else "") != keys_text(user)
 
@@ -125,7 +125,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    # The directories of keys and of homes are for all to enter, however root is set up.
+    # All users can enter the directories of keys and homes, whatever root's umask.
     os.umask(0o022)
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
     problems = accounts.conflicts(groups, users, accounts.known())

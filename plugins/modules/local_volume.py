@@ -1,21 +1,21 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Make one file system over whole disks, and never over anything that was there before."""
+"""Create one file system over whole disks, and never overwrite existing data."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: local_volume
-short_description: Make one mounted file system over blank disks
+short_description: Create and mount one file system over blank disks
 description:
-  - Makes an LVM volume group over the disks, a logical volume over all of it, a file system in that, and mounts it now
-    and at boot. Without disks it is a directory on the root file system.
-  - A disk is written only if it has a stable name and is blank. Anything on it, and any use of it, is a refusal that
-    names the disk and what was found; there is no option to force. What was made here earlier is recognised by the tag
-    C(slurmstead) of the volume group and left as it is.
-  - A disk that is added to I(disks) enlarges the mounted file system. A disk that is removed from it is a refusal.
-  - Killed at any point and run again, it goes on where it was. A file system is only made in a logical volume that was
-    made here and has had none since.
+  - Creates an LVM volume group over the disks, one logical volume that fills it, and a file system in that; mounts it
+    now and at boot. Without disks it creates a directory on the root file system.
+  - Writes to a disk only if it has a stable name and is blank. If a disk is in use or has any content, refuses and
+    names the disk and the finding; there is no option to force. An earlier volume of this module is recognised by the
+    tag C(slurmstead) of its volume group and kept.
+  - A disk added to I(disks) enlarges the mounted file system. If a disk is removed from I(disks), the module refuses.
+  - If the module is killed at any point, the next run continues. A file system is only created in a logical volume that
+    this module created and that never had one.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
@@ -28,11 +28,11 @@ options:
     elements: str
     default: []
   filesystem: {type: str, choices: [ext4, xfs], default: ext4, description: Type of the file system.}
-  path: {type: path, required: true, description: Absolute path at which it is mounted.}
+  path: {type: path, required: true, description: Absolute path of the mount point.}
   mode: {type: str, default: '0755', description: Octal mode of the root of the file system.}
   options: {type: list, elements: str, default: [nodev, nosuid, noatime], description: Mount options.}
   state:
-    description: C(present) makes it. C(probe) changes nothing and fails where C(present) would refuse.
+    description: C(present) creates it. C(probe) changes nothing and fails if C(present) would refuse.
     type: str
     choices: [present, probe]
     default: present
@@ -51,8 +51,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-problems: {description: 'Why it is refused; any message fails the task.', type: list, elements: str, returned: always}
-actions: {description: What was or would be done., type: list, elements: str, returned: always}
+problems: {description: Reasons for a refusal; any of them fails the task., type: list, elements: str, returned: always}
+actions: {description: Actions taken; in check mode those that would be., type: list, elements: str, returned: always}
 """
 
 import contextlib
@@ -74,10 +74,10 @@ from ansible.module_utils.slurmstead.storage.volumes import TAG, UNFINISHED, Wan
 
 LOCK = Path("/run/lock/slurmstead-local-volume")
 LOCK_DEADLINE = 300
-"""Seconds to wait for another run on this machine, or for a tool that a killed run left behind."""
+"""Seconds to wait for another run on this machine, or for a tool that a killed run left running."""
 
 FORMAT_DEADLINE = 3600
-"""Seconds; a large file system on slow disks takes minutes to make, check or grow."""
+"""Timeout in seconds; on slow disks, creating, checking or growing a large file system takes minutes."""
 
 FORMS = {
     "volume_group": (r"[A-Za-z0-9_]{1,60}", "letters, digits and _"),
@@ -85,13 +85,13 @@ FORMS = {
     "path": (r"(/(?!\.\.?(/|$))[A-Za-z0-9_.-]+)+", "an absolute path below / without special letters"),
     "mode": (r"0?[0-7]{3,4}", "an octal mode such as '0755'"),
 }
-"""What an argument must match, and how a message describes that."""
+"""Pattern of each argument, and its description in messages."""
 
 
 class Volume(Inspection):
-    """A volume on this machine, with the steps that make it what is wanted.
+    """A volume on this machine, with the steps that bring it to the wanted state.
 
-    Every step checks for itself whether it is needed, so that each may have been the last of a run that was killed.
+    Every step checks whether it is needed, because a killed run may have ended after any of them.
     """
 
     def __init__(self, wanted: Wanted, check_mode: bool) -> None:
@@ -100,12 +100,12 @@ class Volume(Inspection):
         self.actions: list[str] = []
 
     def act(self, action: str) -> bool:
-        """Note an action; say whether to do it."""
+        """Record an action; return whether to do it."""
         self.actions.append(action)
         return not self.check_mode
 
     def converge(self) -> None:
-        """Take all steps that are needed, in order."""
+        """Run all steps that are needed, in order."""
         if self.declared:
             self.ensure_group()
             self.ensure_logical_volume()
@@ -117,7 +117,7 @@ class Volume(Inspection):
         self.ensure_mode()
 
     def ensure_group(self) -> None:
-        """Make the volume group, or add further disks to it."""
+        """Create the volume group, or add further disks to it."""
         added = [disk for disk in self.disks if disk.number not in self.members]
         for disk in added:
             if self.act(f"make a physical volume of {disks.describe(disk)}"):
@@ -128,14 +128,14 @@ class Volume(Inspection):
             self.read_groups()
 
     def make_member(self, disk: Disk) -> None:
-        """Make a physical volume of a disk, if it still is what it was and blank.
+        """Create a physical volume on a disk, if it is still the same disk and blank.
 
-        pvcreate checks for itself, too: it asks before it overwrites a signature, and gets no answer.
+        pvcreate checks this too: it asks before it overwrites a signature, and gets no answer.
         """
         now = disks.resolve(disk.name)
         found = blank.findings(now)
         if (now.number, now.size) != (disk.number, disk.size):
-            found.insert(0, f"another disk than a moment ago ({disks.describe(disk)})")
+            found.insert(0, f"a different disk than a moment ago ({disks.describe(disk)})")
         if found:
             raise DiskError(blank.refusal(now, found))
         begun = content.unfinished_member(content.read_edges(now.device, now.size)[0])
@@ -145,7 +145,7 @@ class Volume(Inspection):
             self.run(["pvcreate", "--uuid", new_member_id(), "--norestorefile", now.device])
 
     def ensure_logical_volume(self) -> None:
-        """Make the logical volume, extend it to all of the group, activate it; existing data are not overwritten."""
+        """Create the logical volume, extend it to fill the group, activate it; existing data are not overwritten."""
         name = self.wanted.name
         if self.volume is None:
             if self.act(f"make the logical volume {name}"):
@@ -161,7 +161,7 @@ class Volume(Inspection):
             self.run(["lvchange", "--activate", "y", name])
 
     def ensure_filesystem(self) -> None:
-        """Make the file system in a logical volume that never had one."""
+        """Create the file system in a logical volume that never had one."""
         kind, device = self.wanted.filesystem, self.wanted.device
         if self.volume is None:  # check mode
             self.act(f"make the file system {kind}")
@@ -176,7 +176,7 @@ class Volume(Inspection):
             self.run(["lvchange", "--deltag", UNFINISHED + unfinished, self.wanted.name])
 
     def is_torn(self) -> bool:
-        """Say whether our file system is what an interrupted mkfs left: incomplete and never mounted."""
+        """Return whether an interrupted mkfs left our file system incomplete and never mounted."""
         kind, device = self.wanted.filesystem, self.wanted.device
         head = filesystems.head(device)
         if filesystems.was_mounted(kind, head):
@@ -186,7 +186,7 @@ class Volume(Inspection):
         return torn or disks.run(check, FORMAT_DEADLINE, self.inherit).returncode != 0
 
     def ensure_directory(self, mode: int) -> None:
-        """Make the directory if it does not exist."""
+        """Create the directory if it does not exist."""
         path = Path(self.wanted.path)
         if not path.is_dir() and self.act(f"make the directory {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -205,7 +205,7 @@ class Volume(Inspection):
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(self.unit)
         changed, mounted = len(self.actions) > before, self.mount is not None
-        # No user can write into it while nothing is mounted there.
+        # Users cannot write to the directory while nothing is mounted on it.
         self.ensure_directory(0o700)
         if not mounted:
             self.act(f"mount it at {self.wanted.path}")
@@ -215,7 +215,7 @@ class Volume(Inspection):
         if mounted:
             self.run(["mount", "-o", ",".join(["remount", *self.wanted.options]), self.wanted.path])
             return
-        # systemd mounts a device when udev is done with it; if that takes longer, the start fails and says so.
+        # systemd mounts a device once udev has processed it; if that takes too long, the start fails with an error.
         disks.run(["udevadm", "settle", "--timeout=60"], TOOL_DEADLINE, self.inherit)
         self.run(["systemctl", "start", self.unit.name])
         mount = self.mount
@@ -226,7 +226,7 @@ class Volume(Inspection):
             )
 
     def ensure_size(self) -> None:
-        """Let the mounted file system fill the logical volume; both can grow while they are in use."""
+        """Grow the mounted file system to fill the logical volume; both can grow while in use."""
         kind, device, path = self.wanted.filesystem, self.wanted.device, self.wanted.path
         if self.mount is None or not self.volume:  # check mode
             return
@@ -253,7 +253,7 @@ class Volume(Inspection):
 
 
 def erase_label(device: str) -> None:
-    """Erase our own label on a disk that is blank except for it; else pvcreate would need to be forced."""
+    """Erase our own label on an otherwise blank disk; otherwise pvcreate would have to be forced."""
     disk = os.open(device, os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC)
     try:
         os.pwrite(disk, bytes(content.LABEL.stop - content.LABEL.start), content.LABEL.start)
@@ -264,7 +264,7 @@ def erase_label(device: str) -> None:
 
 @contextlib.contextmanager
 def locked() -> Iterator[tuple[int, ...]]:
-    """Hold the lock of this module; yields what its tools inherit, so that a tool that outlives it still holds it."""
+    """Hold this module's lock; yield the file that its tools inherit: a tool that outlives it keeps the lock."""
     lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         deadline = time.monotonic() + LOCK_DEADLINE
@@ -275,7 +275,7 @@ def locked() -> Iterator[tuple[int, ...]]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise DiskError(
-                        f"expected no other run to use the disks, {LOCK} has been held for {LOCK_DEADLINE} s: "
+                        f"expected no other run to use the disks, but {LOCK} has been held for {LOCK_DEADLINE} s: "
                         f"`fuser -v {LOCK}` names the process that holds it"
                     ) from None
                 time.sleep(1)

@@ -1,15 +1,15 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Look at a machine before anything on it is changed."""
+"""Inspect a machine before anything on it is changed."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_state
-short_description: Look at a machine before anything on it is changed
+short_description: Inspect a machine before anything on it is changed
 description:
-  - Read-only. Reports what on this machine would stop a run, so that all machines can be checked
-    before the first of them is changed.
+  - Read-only. Reports the problems of this machine that would stop a run, so that all machines can be checked before
+    any is changed.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -18,15 +18,15 @@ options:
     description: Supported releases by distribution, as os-release(5) names them (C(ID) and C(VERSION_ID)).
     type: dict
     required: true
-  address: {type: str, required: true, description: Address that the machine is said to have.}
-  groups: {type: list, elements: dict, default: [], description: 'Groups that are wanted, see M(local_accounts).'}
-  users: {type: list, elements: dict, default: [], description: 'Users that are wanted, see M(local_accounts).'}
-  node: {type: dict, default: {}, description: 'Keys that are declared of its line in slurm.conf(5).'}
+  address: {type: str, required: true, description: Declared address of the machine.}
+  groups: {type: list, elements: dict, default: [], description: 'Declared groups, see M(local_accounts).'}
+  users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
+  node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
 author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Look at the machine
+- name: Inspect the machine
   machine_state:
     releases: {debian: ["12", "13"]}
     address: 192.168.1.101
@@ -41,7 +41,7 @@ ansible_facts:
     packages: {description: Names of the installed packages., type: list}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 problems:
-  description: Problems, a line each; empty on a good machine.
+  description: Problems, one line each; empty on a good machine.
   type: list
   elements: str
   returned: always
@@ -61,7 +61,7 @@ from ansible.module_utils.slurmstead.identity import accounts
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
-    """Return why this distribution cannot be used.
+    """Return why this distribution is not supported.
 
     >>> release_problems({"ID": "debian", "VERSION_ID": "11", "PRETTY_NAME": "Debian 11"}, {"debian": ["12", "13"]})
     ['Debian 11 is not supported; install debian 12 or 13']
@@ -73,7 +73,7 @@ def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -
 
 
 def address_problems(address: str, links: list[dict[str, Any]]) -> list[str]:
-    """Return why the declared address cannot be right; `links` is what `ip --json address` prints."""
+    """Return why the declared address is wrong; `links` is the output of `ip --json address`."""
     entries = [entry for link in links for entry in link.get("addr_info", []) if entry.get("scope") == "global"]
     own = sorted(entry["local"] for entry in entries)
     if address in own:
@@ -83,7 +83,7 @@ def address_problems(address: str, links: list[dict[str, Any]]) -> list[str]:
 
 
 def node_problems(measured: Mapping[str, Any], declared: Mapping[str, Any], version: str | None) -> list[str]:
-    """Return why the declared keys of a node's line cannot be right; `version` is that of Slurm.
+    """Return why the declared keys of a node's line are wrong; `version` is Slurm's.
 
     >>> measured = {"cpus": 1, "sockets": 1, "cores_per_socket": 1, "threads_per_core": 1, "memory": 1024}
     >>> node_problems(measured, {"RealMemory": 4096}, None)

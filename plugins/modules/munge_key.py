@@ -1,22 +1,22 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Give a node the MUNGE key, and have its daemon read it."""
+"""Install the MUNGE key on a node, and make munged load it."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: munge_key
-short_description: Give a node the MUNGE key, and have its daemon read it
+short_description: Install the MUNGE key on a node, and make munged load it
 description:
-  - Puts the key in its place, readable by the daemon alone, and restarts the daemon if it started before the key came
-    there, also when it was an earlier run that brought the key and ended before the restart, or if it cannot be asked.
-  - Without a key it looks whether the node has MUNGE, and fails if not.
+  - Installs the key, readable by munged alone. Restarts munged if it started before the key was installed (also if an
+    earlier run installed the key and was interrupted before the restart), or if it does not answer.
+  - Without a key, fails unless MUNGE is installed on the node.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   content_base64: {type: str, description: The key.}
-  generate: {type: bool, default: false, description: Return a new key, which is written nowhere.}
+  generate: {type: bool, default: false, description: Return a new key; it is not written to disk.}
 author: [Slurmstead]
 """
 
@@ -42,7 +42,7 @@ from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.daemons import MUNGED, main_process
 
 LENGTH = 128
-"""Bytes, as mungekey(8) makes them."""
+"""Length of the key in bytes, as of mungekey(8)."""
 
 SECONDS = 90.0
 
@@ -68,11 +68,11 @@ def main() -> None:
     try:
         module.exit_json(changed=bring(base64.b64decode(module.params["content_base64"]), module))
     except OSError as error:
-        module.fail_json(msg=f"cannot bring the key to its place: {error}")
+        module.fail_json(msg=f"cannot install the key: {error}")
 
 
 def bring(content: bytes, module: AnsibleModule) -> bool:
-    """Put the key in its place and restart the daemon where it has to be; return whether anything had to be done."""
+    """Install the key, and restart the daemon if necessary; return whether anything was done."""
     right = munge.is_right(content)
     if right and munge.has_read(main_process(MUNGED)) and not credentials.is_deaf():
         return False

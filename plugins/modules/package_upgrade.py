@@ -8,19 +8,19 @@ DOCUMENTATION = r"""
 module: package_upgrade
 short_description: Upgrade the packages of a machine of the cluster
 description:
-  - What C(apt-get --with-new-pkgs upgrade) does. No package is removed, no question asked, and a file in /etc that
-    an administrator changed is kept.
-  - Packages are installed by a unit of systemd, which a lost connection does not end; the next call waits for it.
-  - slurmctld does not run while packages of Slurm or MUNGE are replaced. Nothing is launched meanwhile, and its own
-    package cannot cancel the jobs (its prerm does, where a package is taken out of the way).
-  - munge, slurmctld and slurmd that are older than what they consist of are restarted; jobs go on.
+  - Runs C(apt-get --with-new-pkgs upgrade). It removes no package, asks no question, and keeps files in /etc that an
+    administrator changed.
+  - A systemd unit installs the packages, so a lost connection does not interrupt it; the next call waits for it.
+  - slurmctld is stopped while packages of Slurm or MUNGE are replaced. No job starts meanwhile, and the prerm script of
+    slurmctld's package, which can cancel jobs, cannot reach it.
+  - munge, slurmctld and slurmd are restarted if their files were replaced since they started; jobs go on.
 attributes:
-  check_mode: {support: full, details: The lists of packages are fetched nevertheless.}
+  check_mode: {support: full, details: The package lists are still fetched.}
   diff_mode: {support: full}
 options:
   node: {description: Name of the machine., type: str, required: true}
   state:
-    description: C(planned) fetches the lists and says what would change, C(fetched) fetches the packages,
+    description: C(planned) fetches the lists and reports what would change, C(fetched) fetches the packages,
       C(installed) installs them.
     type: str
     choices: [planned, fetched, installed]
@@ -38,13 +38,13 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-packages: {description: 'What changes, by name: versions before and after.', type: dict, returned: success}
-versions: {description: Versions of slurmctld and slurmd in the end, type: dict, returned: C(planned)}
+packages: {description: 'Packages with their versions before and after, by name.', type: dict, returned: success}
+versions: {description: Versions of slurmctld and slurmd after the upgrade, type: dict, returned: C(planned)}
 outdated: {description: Daemons that are older than their files., type: list, elements: str, returned: C(planned)}
-problems: {description: Why nothing must be changed., type: list, elements: str, returned: C(planned)}
+problems: {description: Reasons not to upgrade., type: list, elements: str, returned: C(planned)}
 restarted: {description: Daemons that were restarted., type: list, elements: str, returned: C(installed)}
-reboot: {description: Why the machine has to be rebooted., type: list, elements: str, returned: not C(fetched)}
-said: {description: The same in words., type: str, returned: not C(fetched)}
+reboot: {description: Reasons for a reboot of the machine., type: list, elements: str, returned: not C(fetched)}
+said: {description: Summary of the result as text., type: str, returned: not C(fetched)}
 """
 
 import platform
@@ -62,11 +62,11 @@ from ansible.module_utils.slurmstead.packages.plan import Package, Plan
 from ansible.module_utils.slurmstead.packages.reboot_reasons import reboot_reasons
 
 Changes = dict[str, tuple[str, str]]
-"""Versions before and after by name of package; one that is empty says that the package is not there."""
+"""Versions before and after, by package; an empty version means that the package is not installed."""
 
 
 def changes(before: dict[str, str], after: dict[str, str]) -> Changes:
-    """Return what differs between two sets of versions.
+    """Return the differences between two sets of versions.
 
     >>> changes({"a": "1", "b": "1"}, {"a": "2", "b": "1", "c": "1"})
     {'a': ('1', '2'), 'c': ('', '1')}
@@ -85,18 +85,18 @@ def listed(packages: Changes) -> list[str]:
 
 
 def counted(packages: Changes) -> str:
-    """Return how many packages change, in words."""
+    """Return the number of changed packages as text."""
     return f"{len(packages)} package{'' if len(packages) == 1 else 's'}"
 
 
 def predicted(known: dict[str, Package], wanted: Plan) -> Changes:
-    """Return what a plan changes."""
+    """Return the changes of a plan."""
     before = apt_plan.versions(known)
     return changes(before, {**before, **{step.name: step.after for step in wanted.steps}})
 
 
 def plan(node: str, lock_timeout: int) -> dict[str, Any]:
-    """Return what would change and what prevents it. Raises AptError."""
+    """Return the changes, and the problems that prevent them. Raises AptError."""
     apt.wait_for_lock(lock_timeout)
     apt.update(lock_timeout)
     known, wanted = apt.packages(), apt.plan()
@@ -116,12 +116,12 @@ def plan(node: str, lock_timeout: int) -> dict[str, Any]:
 
 
 def rebooting(node: str, reasons: list[str]) -> list[str]:
-    """Return the line that says that a machine has to be rebooted."""
+    """Return the message that a machine needs a reboot."""
     return [f"{node} needs a reboot: {', '.join(reasons)}"] if reasons else []
 
 
 def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
-    """Install what is newer; returns what changed. Raises AptError and DaemonError."""
+    """Install newer packages; return the changes. Raises AptError and DaemonError."""
     started = time.monotonic()
     known, wanted = apt.packages(), apt.plan()
     packages = predicted(known, wanted)
@@ -130,11 +130,11 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     daemons, said = own_daemons.running(), ""
     ours = apt_plan.concerning(packages, known)
     if ours:
-        # By themselves, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
+        # Separately, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
         stops = "slurmctld" in daemons
         before = ["stop slurmctld.service"] if stops else []
         after = ["start slurmctld.service"] if stops else []
-        # A slurmctld that has no MUNGE for SlurmdTimeout, because the package of it failed, ends all jobs.
+        # If MUNGE's package fails and slurmctld has no MUNGE for SlurmdTimeout, it ends all jobs.
         said += apt.install(ours, before, ["try-restart munge.service", *after], lock_timeout)
     if len(packages) > len(ours):
         said += apt.install([], [], [], lock_timeout)
@@ -143,7 +143,7 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     words = [f"{node}: {counted(packages)} upgraded in {time.monotonic() - started:.0f} s"]
     if restarted:
         words.append(f"restarted: {', '.join(restarted)}")
-    kept = [f"{node}: {path} was changed by hand, so it was kept" for path in apt_plan.conffiles(said)]
+    kept = [f"{node}: {path} was changed by hand and is kept" for path in apt_plan.conffiles(said)]
     return {
         "changed": bool(packages or restarted),
         "packages": packages,
@@ -155,7 +155,7 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
 
 
 def shown(packages: Changes) -> dict[str, str]:
-    """Return what `--diff` shows."""
+    """Return the diff for `--diff`."""
     sides = ("".join(f"{name} {pair[side]}\n" for name, pair in packages.items() if pair[side]) for side in (0, 1))
     return dict(zip(("before", "after"), sides, strict=True))
 
@@ -181,7 +181,7 @@ def main() -> None:
         module.exit_json(changed=False)
     except (AptError, DaemonError) as error:
         if state == "planned":
-            # Others may have something to say, too.
+            # Report problems of other machines, too.
             module.exit_json(changed=False, packages={}, versions={}, outdated=[], reboot=[], problems=[str(error)])
         module.fail_json(msg=f"{node}: {error}")
 

@@ -1,41 +1,40 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Bring a configuration to a Slurm cluster, or leave everything as it was."""
+"""Apply a configuration to a Slurm cluster, or roll back."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_config
-short_description: Bring a configuration to a Slurm cluster, or leave everything as it was
+short_description: Apply a configuration to a Slurm cluster, or roll back
 description:
-  - Runs on the control node. Checks the files, has the installed slurmctld load them in namespaces of its own on a copy
-    of the live state, and compares them with what the daemons have.
-  - Then publishes them all at once, restarts slurmctld or makes it reread them, as the changes require, and proves
-    that it answers with all nodes and jobs. Otherwise the last good set is back within 30 seconds, or, where the gate
-    was slow, in ten times as long as that took.
-  - A change that would hurt jobs is refused with their numbers.
-  - A run that was ended before the proof is finished by the next. One that finds nothing to do costs four questions to
-    slurmctld.
-  - Where slurmctld has loaded something else than the files that are in force, it is restarted.
-  - Before Slurm 23.11, where jobs run and no partition is closed, the first one after a start of slurmctld has it read
-    its files once more, so that the workers say which jobs they have. What ended just before slurmctld was killed it
-    takes for running otherwise.
-  - Check mode does all that comes before publishing.
+  - Runs on the control node. Checks the files, lets the installed slurmctld load them in separate namespaces on a copy
+    of the live state, and compares them with the configuration that the daemons use.
+  - Then publishes all files atomically, restarts slurmctld or makes it reread them, as the changes require, and checks
+    that it answers with all nodes and jobs. If not, rolls back to the last good set within 30 seconds or, if the gate
+    was slow, within ten times the gate's duration.
+  - Refuses a change that would harm jobs, and names the jobs.
+  - The next run completes an interrupted one. A run without changes costs four requests to slurmctld.
+  - Restarts slurmctld if it has not loaded the active files.
+  - Before Slurm 23.11, if jobs run and no partition is closed, the first run after a start of slurmctld makes it reread
+    its files, so that the workers report their jobs. Otherwise slurmctld would consider jobs running that ended just
+    before it was killed.
+  - Check mode runs every step before publishing.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
 options:
   files:
     description: >-
-      Text by name of each file in O(directory); C(slurm.conf) must be one. A file without text is not to be there,
-      unless an administrator closed it.
+      Text by name of each file in O(directory); C(slurm.conf) is required. A file with an empty text is removed, unless
+      it is an administrator's own.
     type: dict
     required: true
-  directory: {type: path, default: /etc/slurm, description: Where Slurm looks for its files.}
+  directory: {type: path, default: /etc/slurm, description: Slurm's configuration directory.}
   when_idle:
     description: >-
-      Whether to wait for the jobs that stand against a change, and not to refuse it. Nodes that it concerns take no new
-      jobs meanwhile. After a day it is refused.
+      Whether to wait for the jobs that block a change instead of refusing it. Meanwhile the affected nodes accept no
+      new jobs; after a day the change is refused.
     type: bool
     default: false
 author: [Slurmstead]
@@ -51,9 +50,9 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-plan: {description: A line for each difference with what it takes, type: list, elements: str, returned: success}
+plan: {description: A line for each difference with the required action, type: list, elements: str, returned: success}
 restart_slurmd:
-  description: Workers whose slurmd has to be restarted, and was not since. Also those of earlier runs.
+  description: Workers whose slurmd still needs a restart, also because of earlier runs.
   type: list
   elements: str
   returned: success
@@ -73,7 +72,7 @@ from ansible.module_utils.slurmstead.slurm.daemons import Slurm, Systemd
 
 
 def diff(before: Mapping[str, str], files: Mapping[str, str], directory: str) -> list[dict[str, str]]:
-    """Return the differences as Ansible shows them."""
+    """Return the differences for `--diff`."""
     shown = []
     for name, new in sorted(files.items()):
         path, old = f"{directory}/{name}", before.get(name, "")
@@ -95,7 +94,7 @@ def main() -> None:
     )
     files, directory = module.params["files"], module.params["directory"]
     if not files.get("slurm.conf"):
-        module.fail_json(msg="expected files to hold slurm.conf; add it")
+        module.fail_json(msg="expected slurm.conf in files; add it")
     store = Store(pathlib.Path(directory))
     before = store.seen()
     service = Systemd(conf_model.read(files["slurm.conf"]).value("SlurmctldLogFile"))
@@ -106,7 +105,7 @@ def main() -> None:
     except FailedError as error:
         module.fail_json(msg=str(error), diff=diff(before, files, directory))
     except OSError as error:
-        module.fail_json(msg=f"cannot bring the configuration into {directory}: {error}")
+        module.fail_json(msg=f"cannot write the configuration to {directory}: {error}")
     for warning in outcome.warnings:
         module.warn(warning)
     shown = [*diff(before, files, directory), {"prepared": "\n".join(outcome.plan)}] if outcome.changed else []

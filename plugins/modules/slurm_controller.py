@@ -1,24 +1,24 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Stop slurmctld for a moment in which no job may start, and start it again."""
+"""Stop slurmctld so that no job starts, and start it again."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_controller
-short_description: Stop slurmctld for a moment in which no job may start, and start it again
+short_description: Stop slurmctld so that no job starts, and start it again
 description:
-  - Jobs that run go on without slurmctld, and report their end when it is back. Nothing starts meanwhile.
-  - Workers in I(drain) take no new jobs until their health check finds nothing wrong; nodes drained by an administrator
-    stays as he is.
-  - Started means that it answers. One that systemd is about to start, as while the machine boots, is waited for.
+  - Running jobs continue without slurmctld, and report their end when it is back. Meanwhile no job starts.
+  - Workers in I(drain) accept no new jobs until their health check passes; nodes that an administrator drained stay
+    drained.
+  - C(started) means that slurmctld answers. If systemd is about to start it, for example at boot, waits for that.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
-  state: {type: str, required: true, choices: [started, stopped], description: What it is to be.}
+  state: {type: str, required: true, choices: [started, stopped], description: Wanted state of slurmctld.}
   drain: {type: list, elements: str, default: [], description: Names of workers that do not get the new MUNGE key.}
-  deadline: {type: int, default: 120, description: Seconds in which it has to stop or to answer.}
+  deadline: {type: int, default: 120, description: Timeout in seconds for slurmctld to stop or to answer.}
 author: [Slurmstead]
 """
 
@@ -78,15 +78,15 @@ def start(module: AnsibleModule, slurm: Slurm) -> None:
         state = service.state()
         if time.monotonic() > until or state == "failed":
             said = died_of(service.words())
-            module.fail_json(msg=f"slurmctld does not answer; it last said: {said}; see `journalctl -u slurmctld`")
+            module.fail_json(msg=f"slurmctld does not answer; its last output: {said}; see `journalctl -u slurmctld`")
         if state == "stopped":
-            # It was on its way down when this began.
+            # It was stopping when this began.
             service.restart()
         time.sleep(PAUSE)
 
 
 def drain(slurm: Slurm, names: list[str]) -> list[str]:
-    """Drain whom nobody has drained; returns whom."""
+    """Drain the workers that are not drained yet; return them."""
     shown = slurm.nodes()
     new = sorted(name for name in names if name in shown and not reasons.is_drained(shown[name]))
     if new:

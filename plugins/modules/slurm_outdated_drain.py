@@ -1,19 +1,19 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Withdraw the drain of a node that Slurm drained for what its slurmd has put right since."""
+"""Resume a node that Slurm drained for a reason that a restart of slurmd has fixed."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: slurm_outdated_drain
-short_description: Withdraw a drain of Slurm's own that slurmd has put right
+short_description: Resume a node that Slurm drained for a reason that a restart of slurmd has fixed
 description:
-  - When a node is declared to have GRES, slurmctld of Slurm 22.05 drains it before its slurmd can have read so, and
-    leaves it drained. After it was killed, slurmctld gives numbers of jobs again, and drains a node that still has a
-    job of the same number (C(Duplicate jobid)).
-  - Resumes the node if slurmd was started since, and no job is found on it that slurmctld does not have there. What is
-    still wrong, Slurm finds it again and drains the node again.
-  - Drains of people and of health checks stay.
+  - When a node gets GRES in the configuration, slurmctld 22.05 drains it before its slurmd can have read the new
+    configuration, and leaves it drained. After a kill, slurmctld reuses job numbers, and drains a node that still has a
+    job with the same number (C(Duplicate jobid)).
+  - Resumes the node if slurmd was started since, and slurmctld knows all jobs on it. If the fault persists, Slurm
+    drains the node again.
+  - Drains by administrators and health checks stay.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -23,8 +23,7 @@ options:
     type: int
     default: 60
     description: >-
-      Seconds in which slurmd, which was just started, registers with slurmctld, and slurmctld ends the jobs that it
-      does not know.
+      Seconds for the restarted slurmd to register with slurmctld, and for slurmctld to end unknown jobs.
 author: [Slurmstead]
 """
 
@@ -35,9 +34,9 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-reason: {description: The reason that Slurm had given., type: str, returned: changed}
+reason: {description: Slurm's reason for the drain., type: str, returned: changed}
 unknown:
-  description: Numbers of the jobs on the node that slurmctld does not have there.
+  description: Numbers of the jobs on the node that slurmctld does not know there.
   type: list
   elements: str
   returned: when the node stays drained after the timeout
@@ -61,14 +60,14 @@ def main() -> None:
     slurm, until = Slurm(), time.monotonic() + module.params["timeout"]
     node = module.params["node"]
     while drained := drained_by_slurm(shown := slurm.nodes().get(node, {})):
-        # In this order: a job that starts in between is known.
+        # In this order, so that slurmctld knows a job that starts in between.
         present, state = slurm.present(), slurm.state()
         unknown = strays(present, state, node) if state.heard else []
         if drained == OUTDATED and state.heard and not unknown:
             break
         if time.monotonic() > until:
             if unknown:
-                module.warn(f"{node} stays drained: slurmctld does not know the jobs {', '.join(unknown)} that it has")
+                module.warn(f"{node} stays drained: slurmctld does not know its jobs {', '.join(unknown)}")
             module.exit_json(changed=False, unknown=unknown)
         time.sleep(1)
     else:

@@ -8,14 +8,14 @@ DOCUMENTATION = r"""
 module: slurm_smoke
 short_description: Prove with jobs of an ordinary user that a Slurm cluster works
 description:
-  - Runs on the control node as an ordinary user and submits three small jobs at once. One probes all workers, one goes
-    over its memory on all workers, one is a batch job. Each asks for one CPU and 64 MiB of a node.
-  - A red check does not fail the task. It is for the caller to look at C(ok).
-  - Where the jobs of others leave no room, it waits for at most half of O(deadline). Then it tests the free nodes and
-    names the busy ones with the jobs that are there.
-  - Jobs and files of the test are gone when it ends, whatever ends it. Should it be killed, slurmctld removes its jobs
-    within O(deadline) and two minutes, and the next run its files.
-  - Needs neither accounting nor a working share, and changes nothing that stays, so check mode is no different.
+  - Runs on the control node as an ordinary user and submits three small jobs at once. One probes all workers, one
+    exceeds its memory limit on all workers, one is a batch job. Each requests one CPU and 64 MiB per node.
+  - A failed check does not fail the task; the caller must evaluate C(ok).
+  - If jobs of other users leave no room, waits for at most half of O(deadline). Then it tests the free nodes and names
+    the busy ones and their jobs.
+  - The test removes its jobs and files when it ends, for whatever reason. If it is killed, slurmctld removes its jobs
+    within O(deadline) plus two minutes, and the next run removes its files.
+  - Needs neither accounting nor a working share, and changes nothing permanently, so it does the same in check mode.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -24,12 +24,12 @@ options:
   control: {type: str, required: true, description: Name of the node that the module runs on.}
   share: {type: path, required: true, description: The directory that all nodes share.}
   scratch: {type: path, required: true, description: The directory on each node's own disk that holds every $SCRATCH.}
-  deadline: {type: int, default: 60, description: Seconds after which the test ends at the latest. At least 20.}
+  deadline: {type: int, default: 60, description: Maximum duration of the test in seconds. At least 20.}
 author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Prove the cluster
+- name: Test the cluster
   slurm_smoke:
     workers: [node1, node2, node4]
     control: node3
@@ -41,7 +41,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-ok: {description: Whether all checks are good., type: bool, returned: always}
+ok: {description: Whether all checks passed., type: bool, returned: always}
 checks:
   description: An entry for each of nodes, srun, sbatch, one-cpu, memory-limit, share, scratch and munge, in this order.
   type: list
@@ -84,16 +84,16 @@ from ansible.module_utils.slurmstead.smoke.steps import Step, stop
 from ansible.module_utils.slurmstead.smoke.waiting import NoAnswerError, bounded
 
 ANSWER = 10.0
-"""Seconds in which a client command of Slurm, or the share, answers. Slurm's own MessageTimeout is as long."""
+"""Timeout in seconds for Slurm's client commands and the share; the same as Slurm's MessageTimeout."""
 
 GROUPS = 16
-"""Jobs of one kind that are tried at once to find the nodes that do not answer."""
+"""Number of simultaneous jobs of one kind to find the nodes that do not answer."""
 
 CLEAN_UP = 4.0
-"""Seconds of the deadline that are kept for the removal of jobs and files."""
+"""Seconds of the deadline reserved for the removal of jobs and files."""
 
 PAUSE = 0.5
-"""Seconds between two looks at the queue, or at the share."""
+"""Seconds between two checks of the queue or the share."""
 
 PYTHON = ("/usr/bin/python3", "-I", "-S", "-c")
 
@@ -118,10 +118,10 @@ class Run:
         self.directory = ""
         self.lost = False
         self.now: dict[str, slurm_nodes.Node] = {}
-        """The nodes when a step last left one silent."""
+        """The state of the nodes when a step last left a node without an answer."""
         self.others: dict[str, dict[str, str]] = {}
         self.waiting_for: dict[str, str] = {}
-        """Job name → why squeue says that it waits."""
+        """Job name → squeue's reason why it waits."""
 
     def __enter__(self) -> Run:
         return self
@@ -131,7 +131,7 @@ class Run:
         for step in self.steps:
             step.out.close()
             step.err.close()
-        # A slurmctld that is gone cannot be asked; should it come back, --deadline and --time end what is left.
+        # If slurmctld does not answer, jobs cannot be cancelled; --deadline and --time end them when it is back.
         if not self.lost:
             with contextlib.suppress(NoAnswerError):
                 numbers = [job.number for job in self.queue() if job.state not in slurm_jobs.ENDED]
@@ -142,11 +142,11 @@ class Run:
                 bounded(lambda: shutil.rmtree(self.directory, ignore_errors=True), CLEAN_UP, self.directory)
 
     def patience(self) -> float:
-        """Seconds to wait for an answer now."""
+        """Current timeout for an answer in seconds."""
         return min(ANSWER, max(self.end - time.monotonic(), 1.0))
 
     def slurm(self, *command: str, script: str | None = None) -> str:
-        """The output of a client command of Slurm or MUNGE. Raises NoAnswerError with its own words."""
+        """The output of a client command of Slurm or MUNGE. Raises NoAnswerError with the command's error."""
         limit = self.patience()
         try:
             done = subprocess.run(
@@ -169,12 +169,12 @@ class Run:
             raise NoAnswerError(str(error)) from None
 
     def queue(self) -> tuple[Job, ...]:
-        """The jobs of this test, those that have ended too."""
+        """The jobs of this test, including ended ones."""
         names = ",".join([f"{self.name}-batch"] + [step.name for step in self.steps])
         return self.squeue("--states=all", f"--name={names}")
 
     def squeue(self, *options: str) -> tuple[Job, ...]:
-        """The jobs that these options choose."""
+        """The jobs selected by these options."""
         return slurm_jobs.read_queue(self.slurm("squeue", "--noheader", *options, slurm_jobs.FORMAT)).jobs
 
     def ask(self, name: str, partition: str) -> list[str]:
@@ -183,7 +183,7 @@ class Run:
         return commands.ask(name, partition, probe.ASKED_MIB, self.minutes, max(give_up, 1))
 
     def credential(self) -> None:
-        """A credential that only this user can read, for all workers; proved on control first."""
+        """A credential that only this user can decode, for all workers; tested on control first."""
         create = ("munge", "--no-input", f"--restrict-uid={os.getuid()}")
         try:
             made = self.slurm(*create).strip()
@@ -225,7 +225,7 @@ class Run:
         else:
             program = [probe.MEMORY, nonce, str(probe.USED_MIB)]
         name = f"{self.name}-{kind}-{len(self.steps)}"
-        # Files without a name: nothing to remove, and no pipe that fills up.
+        # Unnamed files: nothing to remove, and no pipe that could fill up.
         out, err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         command = commands.srun(self.ask(name, partition), nodes, [*PYTHON, *program])
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=self.env, cwd="/")
@@ -234,14 +234,14 @@ class Run:
         return step
 
     def give_up(self, nodes: list[str]) -> float:
-        """Until when a step on these nodes may wait: long where the jobs of others may be in its way."""
+        """Until when a step on these nodes may wait: longer if jobs of other users may block it."""
         now, known = time.monotonic(), bool(self.now)
         if known and not any(node in self.others for node in nodes):
             return min(now + self.run_limit / 2, self.end)
         return min(max(self.start_by, now + self.run_limit), self.end)
 
     def watch(self, steps: list[Step]) -> None:
-        """Wait until these steps and the batch job have ended, or have used up their time."""
+        """Wait until these steps and the batch job have ended or timed out."""
         while True:
             going = [step for step in steps if step.going]
             if not going and not self.batch_goes():
@@ -261,18 +261,18 @@ class Run:
             time.sleep(PAUSE)
 
     def note_step(self, step: Step, job: Job | None, now: float) -> None:
-        """Write down what squeue says of a step."""
+        """Record squeue's output for a step."""
         if job and job.state == "PENDING":
             self.waiting_for[step.name] = job.reason
         elif job and job.state != "CONFIGURING" and not step.running:
             step.running = now
 
     def batch_goes(self) -> bool:
-        """Whether the batch job is somewhere between submission and end."""
+        """Whether the batch job was submitted and has not ended."""
         return self.found.batch.state in {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING"}
 
     def note_batch(self, job: Job | None) -> None:
-        """Write down what squeue says of the batch job; one that ended may be forgotten at once (MinJobAge)."""
+        """Record squeue's output for the batch job; slurmctld may forget it as soon as it ends (MinJobAge)."""
         batch = self.found.batch
         if not batch.job:
             return
@@ -282,7 +282,7 @@ class Run:
             batch.state, batch.node, batch.reason = job.state, compress(job.nodes) or batch.node, job.reason
 
     def collect(self, steps: list[Step]) -> None:
-        """Take over the answers of steps that have ended, and note why a node gave none."""
+        """Collect the answers of ended steps, and record why a node gave none."""
         found = self.found
         states = {job.name: job.state for job in self.queue()}
         for step in steps:
@@ -300,7 +300,7 @@ class Run:
     def explain(self, step: Step, node: str, said: str) -> Problem:
         """Why this node did not answer this step."""
         if step.stopped == "waited":
-            # A job that waits for a node which just failed another one says less than that failure.
+            # If a node has just failed another job, that failure says more than this job's waiting.
             if node in self.found.untested and node not in self.others:
                 return self.found.untested[node]
             sick = causes.node_problem(self.now.get(node), self.found.user)
@@ -315,7 +315,7 @@ class Run:
         return causes.failed_start(error)
 
     def jobs_of_others(self, nodes: list[str]) -> dict[str, dict[str, str]]:
-        """Node → number → owner of the jobs that hold something of it, as far as this user may see them."""
+        """Node → number → owner of the jobs that occupy it, as far as this user may see them."""
         others: dict[str, dict[str, str]] = {}
         for job in self.squeue("--states=RUNNING,COMPLETING,SUSPENDED", f"--nodelist={compress(nodes)}"):
             if not job.name.startswith(self.name):
@@ -324,7 +324,7 @@ class Run:
         return others
 
     def rounds(self) -> Iterator[list[Step]]:
-        """Sruns on all usable nodes; then smaller ones on the silent nodes, so that each failure gets a name."""
+        """Sruns on all usable nodes; then smaller ones on nodes without an answer, to find each failing node."""
         found, width = self.found, 1
         usable = [name for name in found.workers if not causes.node_problem(found.nodes.get(name), found.user)]
         if usable:
@@ -347,12 +347,12 @@ class Run:
             todo = {kind: probe.silent(found.answers, kind, again) for kind in todo}
 
     def worth_another_try(self, name: str) -> bool:
-        """Whether a node can still run jobs and has room; what jobs of this test hold becomes free by itself."""
+        """Whether a node can still run jobs and has room, not counting what this test's own jobs occupy."""
         node = self.now.get(name, self.found.nodes[name])
         return causes.node_problem(node, self.found.user) is None and bool(node.idle_cpus or name not in self.others)
 
     def read_back(self) -> None:
-        """Read on control what the workers wrote to the share; NFS may need a moment to show it."""
+        """Read on control the files that the workers wrote to the share; NFS may show them with a delay."""
         wrote = {node for node, parts in self.found.answers.items() if parts.get("share", {}).get("wrote")}
 
         until = min(time.monotonic() + CLEAN_UP, self.end)
@@ -371,11 +371,11 @@ class Run:
             time.sleep(PAUSE)
 
     def decode(self) -> None:
-        """Read the credentials of the workers."""
+        """Decode the credentials of the workers."""
 
         def status(credential: str) -> str:
             if time.monotonic() > self.end:
-                return "not read in time"
+                return "not decoded in time"
             try:
                 self.slurm("unmunge", "--output=/dev/null", script=credential)
             except NoAnswerError as error:
@@ -406,10 +406,10 @@ class Run:
 
 @contextlib.contextmanager
 def signals_end_it() -> Iterator[None]:
-    """Let a signal end the block as an exception, so that what it opened is closed."""
+    """Turn signals into an exception during the block, so that it cleans up."""
 
     def handle(number: int, _: Any) -> None:
-        # Once is enough: nothing may end the removal of jobs and files.
+        # Only the first signal counts: no other may interrupt the removal of jobs and files.
         for other in numbers:
             signal.signal(other, signal.SIG_IGN)
         raise EndedError(f"ended by {signal.Signals(number).name}")

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: systemd_unit
-short_description: Bring a unit of systemd into a state
+short_description: Manage a systemd unit, which may be missing
 description:
-  - M(ansible.builtin.systemd_service) with a difference where the unit does not exist. A dry run then reports a change
-    and no failure, because what brings the unit has not been put in place. A unit that is to be stopped is.
-  - Takes the arguments that M(ansible.builtin.systemd_service) takes.
+  - Works like M(ansible.builtin.systemd_service), except if the unit does not exist. Check mode then reports a change
+    instead of a failure, because the unit is not installed yet. A missing unit counts as stopped.
+  - Accepts the arguments of M(ansible.builtin.systemd_service).
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -27,5 +27,5 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-status: {description: What systemd says of the unit., type: dict, returned: where the unit exists}
+status: {description: Properties of the unit in systemd., type: dict, returned: where the unit exists}
 """

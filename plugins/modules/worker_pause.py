@@ -8,16 +8,17 @@ DOCUMENTATION = r"""
 module: worker_pause
 short_description: Keep new jobs from a worker for a while
 description:
-  - Runs on the control node. Running jobs go on. A worker that an administrator drained stays drained, with its reason.
+  - Runs on the control node. Running jobs continue. A worker that an administrator drained stays drained, with its
+    reason.
   - C(ended) waits until slurmctld answers and the worker has registered, and fails if a job was lost meanwhile.
-  - For a machine that is no worker, only slurmctld and all of its jobs are looked at.
+  - For a machine that is not a worker, only checks slurmctld and all of its jobs.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   node: {description: Name of the worker., type: str, required: true}
   state: {description: What to do., type: str, choices: [begun, ended], required: true}
-  before: {description: What C(begun) returned., type: dict, default: {}}
+  before: {description: The value C(before) that C(begun) returned., type: dict, default: {}}
   restarted: {description: Whether slurmd was restarted meanwhile., type: bool, default: false}
 author: [Slurmstead]
 """
@@ -29,7 +30,7 @@ EXAMPLES = r"""
     state: begun
   register: paused
 
-- name: Let it have jobs again
+- name: Let it accept jobs again
   worker_pause:
     node: node1
     state: ended
@@ -37,7 +38,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-before: {description: What the worker was before., type: dict, returned: C(begun)}
+before: {description: State of the worker before the pause., type: dict, returned: C(begun)}
 """
 
 import dataclasses
@@ -51,7 +52,7 @@ from ansible.module_utils.slurmstead.workers.pause import Before, PauseError, Wo
 
 
 def remembered(given: dict[str, Any]) -> Before:
-    """Return what `begun` returned, after its way through Ansible."""
+    """Return the value that `begun` returned, converted back from Ansible's types."""
     jobs = tuple(Job(**{**job, "nodes": tuple(job["nodes"])}) for job in given.get("jobs", []))
     return Before(**{**given, "jobs": jobs})
 

@@ -8,9 +8,10 @@ DOCUMENTATION = r"""
 module: worker_reboot
 short_description: Reboot a worker through Slurm
 description:
-  - Runs on the control node. The worker takes no new jobs, reboots when those that it has have ended, and is resumed.
+  - Runs on the control node. The worker accepts no new jobs, reboots when its running jobs have ended, and is resumed.
   - A worker that an administrator drained also reboots, and is drained with the same reason afterwards.
-  - In two steps, so that a person reads what is waited for. Both can be repeated, and the first asks Slurm once only.
+  - Has two steps, so that the operator sees which jobs are waited for. Both can be repeated; repeating the first one
+    sends no second request to Slurm.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -21,9 +22,9 @@ options:
     type: str
     choices: [asked, back]
     required: true
-  before: {description: What C(asked) returned., type: dict, default: {}}
+  before: {description: The value C(before) that C(asked) returned., type: dict, default: {}}
   deadline:
-    description: Minutes that its jobs may take to end. Then the reboot is withdrawn, and the worker works on.
+    description: Minutes to wait for its jobs to end. After that the reboot is cancelled; the worker stays in service.
     type: int
     default: 60
 author: [Slurmstead]
@@ -44,8 +45,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-said: {description: What happens to the worker, in words., type: str, returned: success}
-before: {description: What the worker was before., type: dict, returned: C(asked)}
+said: {description: Description of what happens to the worker., type: str, returned: success}
+before: {description: State of the worker before the reboot., type: dict, returned: C(asked)}
 """
 
 import dataclasses
@@ -74,7 +75,7 @@ def main() -> None:
             changed, before, said = reboot.ask(module.check_mode)
             module.exit_json(changed=changed, before=dataclasses.asdict(before), said=said)
         if module.check_mode:
-            module.exit_json(changed=False, said=f"{given['node']} would be waited for")
+            module.exit_json(changed=False, said=f"would wait for {given['node']}")
         before = Before(float(given["before"].get("boot", 0)), given["before"].get("drained"))
         module.exit_json(changed=True, said=reboot.wait(before, 60.0 * given["deadline"]))
     except RebootError as error:

@@ -1,45 +1,45 @@
 #!/usr/bin/python
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Take workers out of Slurm's service, or bring them back into it."""
+"""Take workers out of service in Slurm, or bring them back."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: worker_service
-short_description: Take workers out of Slurm's service, or bring them back into it
+short_description: Take workers out of service in Slurm, or bring them back
 description:
-  - Runs on the control node. A worker that is taken out is drained, and its jobs end. One that is
-    brought back is resumed if it was drained for the same O(operation), and answers slurmctld.
+  - Runs on the control node. To take a worker out, drains it and ends its jobs or waits for them. To bring it back,
+    resumes it if it was drained for the same O(operation), and waits until it answers slurmctld.
   - A node that an administrator drained is neither changed nor resumed.
-  - To resume them first and wait in a second step lets a person read what is waited for.
+  - Resuming first and waiting in a second step shows the operator which workers are waited for.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   workers: {description: Names of the workers., type: list, elements: str, required: true}
   state:
-    description: Where they are to be. C(resumed) is C(in) without waiting; it says which are not fit for jobs yet.
+    description: Wanted state. C(resumed) is C(in) without waiting; it reports which workers are not ready for jobs yet.
     type: str
     choices: [in, out, resumed]
     required: true
   operation:
-    description: What takes them out. Its reason (workers/reasons.py) tells this drain from others.
+    description: Operation that takes them out; its reason (workers/reasons.py) marks the drain.
     type: str
     choices: [remove-node, replace-node, shutdown]
     required: true
   jobs:
     description: >-
-      What becomes of jobs that are on them. C(refuse) fails and changes nothing, C(wait) lets them end, C(cancel) ends
-      them. What waits in the queue stays there.
+      What to do with their running jobs. C(refuse) fails and changes nothing, C(wait) waits until they end, C(cancel)
+      cancels them. Pending jobs stay in the queue.
     type: str
     choices: [refuse, wait, cancel]
     default: refuse
-  deadline: {description: Minutes to wait for jobs or workers; then all is as it was., type: int, default: 60}
+  deadline: {description: Minutes to wait for the jobs to end or the workers to answer., type: int, default: 60}
 author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Let no job run on the worker
+- name: Drain the worker and make sure no job runs on it
   worker_service:
     workers: [node1]
     state: out
@@ -47,7 +47,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-said: {description: What was done in words., type: str, returned: success}
+said: {description: Description of what was done., type: str, returned: success}
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -67,5 +67,5 @@ def test_a_broken_file_is_left_alone(run_module: RunModule, passwords: pathlib.P
     outcome = run_module("broker_users", users=["alice"], address="10.0.0.3")
 
     assert outcome.failed
-    assert "everybody gets a new password" in outcome.message
+    assert "every user gets a new password" in outcome.message
     assert passwords.read_text() == "{"

@@ -186,7 +186,7 @@ def test_refused_content_leaves_every_file_as_it_was(put: RunModule, tmp_path: p
         {"path": second, "content": "bad idea", "validate": REFUSES_BAD},
     )
 
-    assert done.message == f"{second} is left as it was, because its new content is refused by /bin/sh: bad idea"
+    assert done.message == f"{second} was not changed, because /bin/sh refuses its new content: bad idea"
     assert tree(tmp_path) == before
 
 
@@ -268,7 +268,7 @@ def test_a_write_that_fails_is_said_of_its_file(tmp_path: pathlib.Path, me: dict
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
     document = json.loads(done.stdout.strip().splitlines()[0])
-    assert document["msg"] == f"cannot put the files in place: [Errno 27] File too large: '{path}'"
+    assert document["msg"] == f"cannot write the files: [Errno 27] File too large: '{path}'"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -477,7 +477,7 @@ def test_a_command_that_fails_is_named_and_tried_again(
     again = configure(("new1", "1", ["a"]))
 
     assert "echo a" in failed.result["msg"]
-    assert "failed, which the next run tries again" in failed.result["msg"]
+    assert "failed; the next run will try it again" in failed.result["msg"]
     assert (again.changed, told()) == (True, ["a"])
 
 

@@ -208,7 +208,7 @@ def test_a_machine_that_does_not_answer_is_given_up_with_its_console(
     with pytest.raises(lab_machine.MachineError) as said:
         lab_machine.wait_for_login(home, "node1", timeout=1)
 
-    assert str(said.value).startswith("node1 cannot be logged in to after 1 s; the end of its console:\nKernel panic")
+    assert str(said.value).startswith("node1 does not accept a login after 1 s; the end of its console:\nKernel panic")
 
 
 @pytest.mark.parametrize(

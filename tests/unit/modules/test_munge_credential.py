@@ -27,7 +27,7 @@ RunModule = Callable[..., Any]
 def test_the_reason_comes_with_what_to_do(load_module: Callable[[str], types.ModuleType], said: str, hint: str) -> None:
     problem = load_module("munge_credential").problem("node1", said)
 
-    assert problem.startswith(f"the credential that node1 signed cannot be read here ({said}): ")
+    assert problem.startswith(f"the credential of node1 cannot be decoded here ({said}): ")
     assert hint in problem
 
 
@@ -73,7 +73,7 @@ def test_every_node_whose_credential_cannot_be_read_is_named(run_module: RunModu
     assert done.failed
     assert done.result["refused"] == dict.fromkeys(["node2", "node4"], "Error: Invalid credential")
     assert "node1" not in done.message
-    assert done.message.index("node2 signed") < done.message.index("node4 signed")
+    assert done.message.index("of node2") < done.message.index("of node4")
 
 
 def test_a_node_that_cannot_sign_says_why(run_module: RunModule, commands: pathlib.Path) -> None:
@@ -81,7 +81,7 @@ def test_a_node_that_cannot_sign_says_why(run_module: RunModule, commands: pathl
 
     done = run_module("munge_credential")
 
-    assert done.message == "this node cannot sign: Error: Failed to access socket; see `journalctl -u munge`"
+    assert done.message == "cannot create a credential: Error: Failed to access socket; see `journalctl -u munge`"
 
 
 @pytest.mark.parametrize("state", ["hangs", "is missing"])

@@ -61,7 +61,7 @@ def test_slurm_and_munge_are_replaced_by_themselves_and_without_slurmctld(upgrad
     assert done.changed
     assert done.result["packages"]["munge"] == ["0.5.15-2", "0.5.15-2+1"]
     assert "n1: 3 packages upgraded" in done.result["said"]
-    assert "n1: /etc/default/munge was changed by hand, so it was kept" in done.result["said"]
+    assert "n1: /etc/default/munge was changed by hand and is kept" in done.result["said"]
 
 
 @pytest.mark.parametrize(

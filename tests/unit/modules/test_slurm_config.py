@@ -70,7 +70,7 @@ def test_nothing_to_do_is_no_change(
             FailedError("it does not run\nThe last good configuration is active again"),
             "it does not run\nThe last good configuration is active again",
         ),
-        (OSError("no space"), "cannot bring the configuration into "),
+        (OSError("no space"), "cannot write the configuration to "),
     ],
 )
 def test_a_failure_says_what_is_in_force(
@@ -85,4 +85,4 @@ def test_a_failure_says_what_is_in_force(
 
 
 def test_without_slurm_conf_there_is_nothing_to_publish(run_module: RunModule) -> None:
-    assert "expected files to hold slurm.conf" in run_module("slurm_config", files={"cgroup.conf": "A=1"}).message
+    assert "expected slurm.conf in files" in run_module("slurm_config", files={"cgroup.conf": "A=1"}).message
