@@ -218,7 +218,7 @@ VARIABLE_CASES = {
     ),
     "a missing key in a list": (
         {"accounts_users": [{"name": "alice"}]},
-        "accounts_users (node1): [0] has no uid. Set uid: Number of the user on every node.",
+        "accounts_users (node1): [0] has no uid. Set uid: Numeric ID of the user, the same on every node.",
     ),
     "a wrong type in a list": (
         {"accounts_users": [{"name": "alice", "uid": "two"}]},
