@@ -32,13 +32,13 @@ def over(machine: str, path: str, content: str, about: str, seen: str) -> Fault:
 
 
 QUIET = [
-    Fault("node1", "hostname node2", "hostname node1", "name", "calls itself node2"),
+    Fault("node1", "hostname node2", "hostname node1", "name", "its host name is node2"),
     over(
         "node4",
         "/etc/hosts",
         "sed -e 's/.* node2$/10.77.0.99 node2/' -e '/ node1$/d' /etc/hosts",
         "resolution",
-        r"takes node2 for 10\.77\.0\.99 and does not know node1",
+        r"resolves node2 to 10\.77\.0\.99 and cannot resolve node1",
     ),
     Fault(
         "node2",
@@ -52,7 +52,7 @@ QUIET = [
         "/etc/passwd",
         "sed 's/^alice:x:2001:/alice:x:2999:/' /etc/passwd",
         "accounts",
-        "alice has the numbers 2999:2001, and the inventory says 2001:2001",
+        "alice has the IDs 2999:2001, but 2001:2001 in the inventory",
     ),
     over("node4", "/etc/passwd", "sed '/^alice:/d' /etc/passwd", "accounts", "the user alice is missing"),
     over(
@@ -60,7 +60,7 @@ QUIET = [
         "/etc/group",
         "sed 's/^alice:x:2001:/alice:x:2999:/' /etc/group",
         "groups",
-        "the group alice has the number 2999, and the inventory says 2001",
+        "the group alice has the ID 2999, but 2001 in the inventory",
     ),
     Fault("node1", f"chmod 0444 {KEY}", f"chmod 0400 {KEY}", "key", "its MUNGE key is 0444 munge:munge"),
     Fault(
@@ -82,7 +82,7 @@ QUIET = [
         "chown root /var/lib/slurm/slurmctld",
         "chown slurm /var/lib/slurm/slurmctld",
         "state",
-        "slurm cannot write into /var/lib/slurm/slurmctld",
+        "slurm cannot write to /var/lib/slurm/slurmctld",
     ),
     Fault(
         "node4",
@@ -118,7 +118,7 @@ QUIET = [
         "/var/lib/dpkg/status",
         "sed '/^Package: munge$/,/^Version:/s/^Version: .*/Version: 0.5.14-1/' /var/lib/dpkg/status",
         "version",
-        "munge 0.5.14-1 is installed, and .* on node2, node3, node4",
+        "munge 0.5.14-1 is installed here, but .* on node2, node3, node4",
     ),
     Fault(
         "node3",
@@ -153,7 +153,7 @@ QUIET = [
         "scontrol update partition=main state=down",
         "scontrol update partition=main state=up",
         "partition",
-        "the partition main is DOWN, and the inventory says UP",
+        "the partition main is DOWN, but UP in the inventory",
     ),
     Fault(
         "node4",

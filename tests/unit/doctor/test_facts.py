@@ -149,7 +149,7 @@ def test_a_slurmctld_that_shows_no_nodes_in_time_did_not_answer(monkeypatch: pyt
     for asked in (slurm, daemons):
         monkeypatch.setattr(asked, "run", run)
 
-    assert slurm.look(["slurmctld"])["error"] == "it shows no nodes"
+    assert slurm.look(["slurmctld"])["error"] == "it reports no nodes"
 
 
 def test_files_of_packages_and_other_daemons_are_no_configuration(tmp_path: pathlib.Path) -> None:

@@ -58,18 +58,18 @@ def other_group(machines: dict[str, Any]) -> None:
 OPEN = {"address": "0.0.0.0", "port": 8888, "process": "jupyter", "pid": 77}
 
 FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "another name": (at("node1", "name", value="ubuntu"), "name: node1: it calls itself ubuntu"),
+    "another name": (at("node1", "name", value="ubuntu"), "name: node1: its host name is ubuntu"),
     "another address": (
         at("node1", "addresses", value=["10.0.0.99"]),
-        "address: node1: it has the address 10.0.0.99, and not 10.0.0.1",
+        "address: node1: it has the address 10.0.0.99, not 10.0.0.1",
     ),
     "resolved to another": (
         at("node1", "resolved", "node2", value=["10.0.0.9"]),
-        "resolution: node1: it takes node2 for 10.0.0.9",
+        "resolution: node1: it resolves node2 to 10.0.0.9",
     ),
     "names unknown": (
         lambda machines: machines["node1"].update(resolved={"node1": ["127.0.1.1"]}),
-        "resolution: node1: it takes node1 for 127.0.1.1 and does not know node[2-3]",
+        "resolution: node1: it resolves node1 to 127.0.1.1 and cannot resolve node[2-3]",
     ),
     "open port": (
         at("node1", "listening", value=[OPEN]),
@@ -88,8 +88,8 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "clock: node1: its clock is 2 s off according to chrony",
     ),
     "no time source": (
-        at("node1", "clock", value={"offset": None, "error": "no source of time"}),
-        "time: node1: chrony: no source of time",
+        at("node1", "clock", value={"offset": None, "error": "no time source"}),
+        "time: node1: chrony: no time source",
     ),
     "user missing": (
         at("node1", "accounts", value={"slurm": [64030, 64030]}),
@@ -97,20 +97,20 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "user with another number": (
         at("node1", "accounts", "alice", value=[2002, 2001]),
-        "accounts: node1: alice has the numbers 2002:2001, and the inventory says 2001:2001",
+        "accounts: node1: alice has the IDs 2002:2001, but 2001:2001 in the inventory",
     ),
     "system user with another number": (
         at("node1", "accounts", "slurm", value=[991, 991]),
-        "accounts: node1: slurm has the numbers 991:991, and 64030:64030 on node3",
+        "accounts: node1: slurm has the IDs 991:991, but 64030:64030 on node3",
     ),
     "group missing": (at("node1", "groups", value={}), "groups: node1: the group alice is missing"),
     "group with another number": (
         at("node1", "groups", "alice", value=2002),
-        "groups: node1: the group alice has the number 2002, and the inventory says 2001",
+        "groups: node1: the group alice has the ID 2002, but 2001 in the inventory",
     ),
     "another group with another number": (
         other_group,
-        "groups: node1: the group lab has the number 3002, and 3001 on node3",
+        "groups: node1: the group lab has the ID 3002, but 3001 on node3",
     ),
     "another key": (at("node1", "key", "digest", value="d2"), "key: node1: its MUNGE key differs from that of node3"),
     "no key": (
@@ -123,7 +123,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "munge hangs": (
         at("node1", "credential", value={"error": "timed out after 15 seconds"}),
-        "munge: node1: it cannot sign: timed out after 15 seconds",
+        "munge: node1: it cannot sign credentials: timed out after 15 seconds",
     ),
     "stopped": (stopped("node1", "slurmd"), "service slurmd: node1: slurmd is not running (inactive)"),
     "failed": (
@@ -144,7 +144,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "masked": (
         stopped("node1", "slurmd", load="masked", reload=True),
-        "service slurmd: node1: slurmd is masked, and is never started",
+        "service slurmd: node1: slurmd is masked, so it is never started",
     ),
     "description with a mistake": (
         at("node1", "units", "slurmd", "load", value="bad-setting"),
@@ -168,15 +168,15 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "older slurmctld runs": (
         at("node3", "slurm", "version", value="22.05.3"),
-        "outdated: node3: slurmctld is 22.05.3, and 22.05.8 is installed",
+        "outdated: node3: slurmctld runs version 22.05.3, but 22.05.8 is installed",
     ),
     "older slurmd runs": (
         at("node3", "slurm", "nodes", "node2", "Version", value="22.05.3"),
-        "outdated: node2: slurmd is 22.05.3, and 22.05.8 is installed",
+        "outdated: node2: slurmd runs version 22.05.3, but 22.05.8 is installed",
     ),
     "one package is older": (
         at("node1", "packages", "munge", value="0.5.15-1"),
-        "version: node1: munge 0.5.15-1 is installed, and 0.5.15-2 on node2, node3",
+        "version: node1: munge 0.5.15-1 is installed here, but 0.5.15-2 on node2, node3",
     ),
     "releases that do not fit": (
         other_release,
@@ -202,8 +202,8 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "answer: node1: slurmctld does not answer it: timed out",
     ),
     "state of another": (
-        at("node3", "slurm", "unwritable", value=["slurm cannot write into /var/lib/slurm/slurmctld"]),
-        "state: node3: slurm cannot write into /var/lib/slurm/slurmctld",
+        at("node3", "slurm", "unwritable", value=["slurm cannot write to /var/lib/slurm/slurmctld"]),
+        "state: node3: slurm cannot write to /var/lib/slurm/slurmctld",
     ),
     "edited": (
         at("node3", "slurm", "files", "slurm.conf", value=CONF.replace("25000", "7")),
@@ -238,8 +238,8 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "node: node1: slurmctld gives it no jobs: IDLE+DRAIN, fan [root@2026-11-20]",
     ),
     "too busy to show nodes": (
-        lambda machines: machines["node3"]["slurm"].update(nodes={}, error="it shows no nodes"),
-        "answer: node3: slurmctld does not answer it: it shows no nodes",
+        lambda machines: machines["node3"]["slurm"].update(nodes={}, error="it reports no nodes"),
+        "answer: node3: slurmctld does not answer it: it reports no nodes",
     ),
     "down": (
         at("node3", "slurm", "nodes", "node1", value={"State": "DOWN*", "Reason": "Not responding"}),
@@ -251,7 +251,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "partition down": (
         at("node3", "slurm", "partitions", "main", value="DOWN"),
-        "partition: node3: the partition main is DOWN, and the inventory says UP",
+        "partition: node3: the partition main is DOWN, but UP in the inventory",
     ),
 }
 

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a cluster: `facts` is what each machine reports, `findings` are the verdicts on all of them.
+"""The problems of a cluster: `facts` collects the facts of each machine, `findings` judges those of all machines.
 
-The action plugins behind playbooks/run-doctor.yml come in here.
+The action plugins of playbooks/run-doctor.yml use it.
 """

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What is judged, and what is found."""
+"""The input of the doctor's rules, and their findings."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any, NamedTuple
 from ansible.module_utils.slurmstead.slurm.answers import flags
 
 Facts = Mapping[str, Any]
-"""What doctor_facts returned of a machine: its `facts`, and in them its `offset`."""
+"""The facts of a machine from doctor_facts, including its `offset`."""
 
 
 class Finding(NamedTuple):
-    """Something that is wrong."""
+    """A problem."""
 
     host: str
     about: str
-    """One word for programs, such as clock."""
+    """One machine-readable word, such as clock."""
     seen: str
     advice: str
     explained_by: tuple[tuple[str, str], ...] = ()
-    """Host and word of findings of which this one is only a consequence."""
+    """Host and word of the findings that explain this one."""
 
     @property
     def line(self) -> str:
-        """The finding as a person reads it."""
+        """The finding in readable form."""
         return f"{self.host}: {self.seen}: {self.advice}"
 
 
@@ -36,20 +36,20 @@ class Cluster:
 
     control: str
     addresses: Mapping[str, str]
-    """Address by name of machine, as the inventory says."""
+    """Addresses in the inventory, by name of machine."""
     machines: Mapping[str, Facts]
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Why a machine was not checked, by name."""
+    """Machines that were not checked, with the reason, by name."""
     refused: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What a machine said of credentials that it could not read, by the name of their signer."""
+    """Errors of a machine for credentials that it could not decode, by name of their signer."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """The configuration of Slurm as the inventory makes it, text by name; empty where it is not known."""
+    """Slurm's configuration as rendered from the inventory, text by name; empty if unknown."""
     accounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Numbers (user, primary group) of the declared users, by name."""
+    """Numeric IDs (user, primary group) of the declared users, by name."""
     groups: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of the declared groups, and of those that declared users have of their own, by name."""
+    """Numeric IDs of the declared groups and of declared users' own groups, by name."""
     logins: frozenset[str] = frozenset()
-    """Users with whom Ansible logs in, whose numbers mean nothing."""
+    """Users as which Ansible logs in; their numeric IDs may differ."""
 
     @property
     def brain(self) -> Facts:
@@ -57,15 +57,15 @@ class Cluster:
         return self.machines.get(self.control, {})
 
     def sleeps(self, name: str) -> bool:
-        """Say whether slurmctld has switched a worker off to save power, or is about to switch it off or on."""
+        """Say whether slurmctld has powered a worker down to save power, or is powering it down or up."""
         known = self.brain.get("slurm", {}).get("nodes", {}).get(name)
         return bool(known) and any(word.startswith("POWER") for word in flags(known))
 
     def running(self, unit: str) -> Iterator[tuple[str, Facts]]:
-        """Yield the machines on which a unit has to run."""
+        """Yield the machines on which a unit must run."""
         return ((name, facts) for name, facts in self.machines.items() if unit in facts["wanted"]["units"])
 
 
 def both(hosts: Iterable[str], *about: str) -> tuple[tuple[str, str], ...]:
-    """Return every pair of a host and a word, for `explained_by`."""
+    """Return all pairs of hosts and words, for `explained_by`."""
     return tuple((host, word) for host in hosts for word in about)

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What slurmctld knows of the cluster."""
+"""slurmctld's view of the cluster."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 
 
 def look(found: Mapping[str, Any], store: Store) -> dict[str, Any]:
-    """Return the directories that slurmctld cannot write into; of one that answers also what it knows of the cluster.
+    """Return the directories that slurmctld cannot write to and, if it answers, its view of the cluster.
 
-    :param found: what every machine has
+    :param found: the facts that every machine has
     """
     directories = gate_host.directories(conf_model.read(found["files"].get("slurm.conf", "")))
     unwritable = [why for _, why, _ in directories]
@@ -27,7 +27,7 @@ def look(found: Mapping[str, Any], store: Store) -> dict[str, Any]:
     return {
         "unwritable": unwritable,
         # A slurmctld without nodes does not start.
-        "error": "" if shown else "it shows no nodes",
+        "error": "" if shown else "it reports no nodes",
         "nodes": shown,
         "partitions": slurm.partitions(),
         "restarts": sorted(Workers(store, slurm).waiting()),
@@ -35,7 +35,7 @@ def look(found: Mapping[str, Any], store: Store) -> dict[str, Any]:
 
 
 def node(fields: Mapping[str, str]) -> dict[str, str]:
-    """Return what is needed of the fields of a node, with its reason as Slurm signs it.
+    """Return the necessary fields of a node; its reason includes author and time.
 
     >>> fields = {"NodeName": "n1", "State": "IDLE+DRAIN", "CPUTot": "4", "Reason": "fan", "ReasonSetByUser": "root"}
     >>> node({**fields, "ReasonChangedAt": "2026-11-20T09:00:00"})

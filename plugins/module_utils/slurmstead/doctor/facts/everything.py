@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Everything on a machine that says whether its cluster is healthy, at once."""
+"""All facts of a machine that the doctor needs, collected at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CPUS = len(os.sched_getaffinity(0))
 
 
 def credential() -> dict[str, str]:
-    """Return a credential that this machine signed as the user nobody, or the `error` with which it did not."""
+    """Return a credential that this machine created as the user nobody, or the `error`."""
     try:
         signed = sign()
     except (OSError, subprocess.SubprocessError) as error:
@@ -31,17 +31,17 @@ def credential() -> dict[str, str]:
 def collect(
     names: Sequence[str], units: Sequence[str], paths: Mapping[str, bool], ports: Sequence[int], salt: str
 ) -> dict[str, Any]:
-    """Return what is seen, as the modules of this package describe it.
+    """Return the facts, as the modules of this package describe them.
 
-    :param names: of the machines that it has to know
-    :param units: that have to run, without `.service`
-    :param paths: whether a file system of its own has to be mounted there, by directory
-    :param ports: TCP ports that are open on purpose
-    :param salt: comes into the digest of the MUNGE key
+    :param names: names of the machines that it must be able to resolve
+    :param units: units that must run, without `.service`
+    :param paths: by directory: whether a separate file system must be mounted there
+    :param ports: TCP ports that may be open
+    :param salt: salt of the MUNGE key's digest
     """
     release = platform.freedesktop_os_release()
     looks: dict[str, Callable[[], Any]] = {
-        # The longest first, so that none is left alone in the end.
+        # The slowest first, so that none runs alone at the end.
         "slurm": lambda: slurm.look(units),
         "credential": credential,
         "paths": lambda: machine.paths(list(paths)),
@@ -63,7 +63,7 @@ def collect(
         "release": f"{release.get('ID')} {release.get('VERSION_ID')}",
         "name": os.uname().nodename,
     }
-    # Most of the time is that of other programs.
+    # Most of the time is spent in other programs.
     with ThreadPoolExecutor(CPUS) as pool:
         answers = {about: pool.submit(look) for about, look in looks.items()}
     return facts | {about: answer.result() for about, answer in answers.items()}

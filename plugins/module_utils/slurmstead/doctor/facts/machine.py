@@ -19,24 +19,24 @@ from ansible.module_utils.slurmstead.reach.commands import run
 KEY = Path("/etc/munge/munge.key")
 MOUNTS = Path("/proc/self/mounts")
 LOOK = 8.0
-"""Seconds in which a name is resolved and a file system answers."""
+"""Timeout in seconds for resolving a name and for the answer of a file system."""
 
 AGAIN = 4.0
-"""Seconds in which it answers where another one did not, which was waited for already."""
+"""Timeout in seconds for a file system's answer after another one has already timed out."""
 
 PEOPLE = range(1000, 60000)
-"""Numbers of people's accounts (login.defs(5))."""
+"""Numeric IDs of ordinary users (login.defs(5))."""
 
 
 def addresses() -> list[str]:
-    """Return the addresses of this machine that others can reach."""
+    """Return the addresses of this machine that other machines can reach."""
     _, out, _ = run("ip", "--json", "address")
     entries = (entry for link in json.loads(out or "[]") for entry in link.get("addr_info", []))
     return sorted(entry["local"] for entry in entries if entry.get("scope") == "global")
 
 
 def resolved(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the IPv4 addresses that this machine has for names; none for what it does not know in time."""
+    """Return the IPv4 addresses to which this machine resolves names; none for a name that is not resolved in time."""
 
     def addresses_of(name: str) -> list[str]:
         try:
@@ -45,7 +45,7 @@ def resolved(names: Iterable[str]) -> dict[str, list[str]]:
             return []
         return sorted({str(address[0]) for *_, address in found})
 
-    # Not ended by `with`, which would wait for a name server that does not answer.
+    # Not in a `with` block, which would wait for a name server that does not answer.
     pool = concurrent.futures.ThreadPoolExecutor(16)
     asked = {name: pool.submit(addresses_of, name) for name in names}
     concurrent.futures.wait(asked.values(), LOOK)
@@ -54,31 +54,31 @@ def resolved(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def clock() -> dict[str, Any]:
-    """Return the `offset` (seconds) that chrony sees of this clock, and `error`: why it sees none."""
+    """Return this clock's `offset` in seconds according to chrony, and `error`: why chrony has none."""
     code, out, err = run("chronyc", "-c", "-n", "tracking")
     fields = out.strip().split(",")
     if code or len(fields) < 14:
-        return {"offset": None, "error": (err or out).strip() or "chronyc says nothing"}
+        return {"offset": None, "error": (err or out).strip() or "chronyc printed nothing"}
     if fields[13] == "Not synchronised":
-        return {"offset": None, "error": "no source of time"}
+        return {"offset": None, "error": "no time source"}
     return {"offset": float(fields[4]), "error": ""}
 
 
 def accounts() -> dict[str, tuple[int, int]]:
-    """Return the numbers (user, primary group) of people and of Slurm's own user, by name."""
+    """Return the numeric IDs (user, primary group) of ordinary users and of Slurm's own user, by name."""
     users = [user for user in pwd.getpwall() if user.pw_uid in PEOPLE or user.pw_name == "slurm"]
     return {user.pw_name: (user.pw_uid, user.pw_gid) for user in users}
 
 
 def groups() -> dict[str, int]:
-    """Return the numbers of people's groups by name."""
+    """Return the numeric IDs of ordinary users' groups, by name."""
     return {group.gr_name: group.gr_gid for group in grp.getgrall() if group.gr_gid in PEOPLE}
 
 
 def key(salt: str, path: Path = KEY) -> dict[str, Any]:
-    """Return what may be known of the MUNGE key: owner and mode, when it was written, and a digest.
+    """Return the facts about the MUNGE key that are not secret: owner and mode, time of writing, and a digest.
 
-    The digest can be compared with those of other machines that got the same salt, and with nothing else.
+    The digest can only be compared with those of other machines that used the same salt.
     """
     try:
         status, content = path.stat(), path.read_bytes()
@@ -97,10 +97,10 @@ def _name(find: Any, number: int) -> str:
 
 
 def paths(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what is mounted on each directory and how much is free (MiB), or the `error` that it answers with.
+    """Return the mount and the free space (MiB) of each directory, or its `error`.
 
     Directories of one file system have the same `id`.
-    A server that is gone may never answer, so another process asks. That mounts what is mounted on demand.
+    A lost server may never answer, so a separate process asks. This also triggers automounts.
     """
     found = _space(wanted)
     mounts = mounted(MOUNTS.read_text())
@@ -111,7 +111,7 @@ def _space(wanted: Sequence[str], seconds: float = LOOK) -> dict[str, dict[str, 
     command = ("timeout", "--signal=KILL", str(seconds), "stat", "--file-system", "--format=%i %S %b %a %c %d")
     code, out, err = run(*command, *(f"{path}/." for path in wanted), seconds=seconds + 2)
     if code and len(wanted) > 1:
-        # One of them does not answer, so each is asked alone.
+        # At least one does not answer, so ask each separately.
         return {path: state for one in wanted for path, state in _space([one], AGAIN).items()}
     if code:
         return {path: {"error": err.strip().rpartition(": ")[2] or f"no answer in {LOOK:.0f} s"} for path in wanted}
@@ -125,7 +125,7 @@ def _space(wanted: Sequence[str], seconds: float = LOOK) -> dict[str, dict[str, 
 
 
 def mounted(text: str) -> dict[str, Mapping[str, Any]]:
-    """Return source, type and whether only reading is possible of what is mounted, by path; the last one counts.
+    """Return source, type and `readonly` of each mount, by path; of several on one path, the last one counts.
 
     >>> mounted("systemd-1 /share autofs rw 0 0\\nn3:/srv/share /share nfs4 ro,hard 0 0")["/share"]
     {'source': 'n3:/srv/share', 'type': 'nfs4', 'readonly': True}

@@ -15,20 +15,20 @@ PROC = Path("/proc")
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,NeedDaemonReload,Result"
 DELETED = re.compile(r"^\S+ ..x\S* .* (/usr/\S+) \(deleted\)$", re.MULTILINE)
-"""Code in /proc/PID/maps of a file that has been replaced."""
+"""Executable mapping in /proc/PID/maps of a replaced file."""
 
 PROCESS = re.compile(r'\("([^"]+)",pid=(\d+)')
-"""How ss(8) names the owners of a socket."""
+"""The owners of a socket in the output of ss(8)."""
 
 FATAL = re.compile(r"^\w+: (?:fatal|Error): (.*)$", re.MULTILINE)
-"""How a daemon of Slurm or MUNGE says why it ends."""
+"""Log line in which a daemon of Slurm or MUNGE reports why it ends."""
 
 JOB = re.compile(r"/job_\d+(/|$)", re.MULTILINE)
-"""Where the control group of a job's process is."""
+"""Control group of a job's process."""
 
 
 def units(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the state of units by name; of those whose main process runs also why that is `outdated`, if it is."""
+    """Return the state of units by name; if the main process is `outdated`, also why."""
     _, out, _ = run("systemctl", "show", f"--property={PROPERTIES}", *names)
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in out.split("\n\n")]
     shown = dict(zip(names, blocks, strict=False))
@@ -53,7 +53,7 @@ def _unit(name: str, shown: dict[str, str]) -> dict[str, Any]:
 
 
 def died_of(unit: str) -> str:
-    """Return why a unit's daemon ended when it did so last; empty if it did not say so."""
+    """Return why a unit's daemon last ended; empty if it logged no reason."""
     _, out, _ = run("journalctl", "--quiet", "--boot", "--output=cat", "--lines=50", f"--unit={unit}")
     said = FATAL.findall(out)
     return str(said[-1]) if said else ""
@@ -70,7 +70,7 @@ def started(pid: int) -> float:
 
 
 def outdated(pid: int) -> str:
-    """Return a file that was replaced after the process opened it; empty if no file was."""
+    """Return a file that was replaced after the process opened it; empty if there is no such file."""
     try:
         program = os.readlink(PROC / str(pid) / "exe")
         maps = (PROC / str(pid) / "maps").read_text()
@@ -89,23 +89,23 @@ def failed_units() -> list[str]:
 
 
 def packages() -> dict[str, str]:
-    """Return the versions of the installed packages that have to fit to those of other machines."""
+    """Return the versions of the installed packages that must match those of other machines."""
     _, out, _ = run("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package} ${Version}\\n", *PACKAGES)
     rows = (line.split() for line in out.splitlines())
     return {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
 
 
 def listening() -> list[dict[str, Any]]:
-    """Return the TCP ports that processes have open beyond loopback, except those of jobs.
+    """Return the TCP ports that processes other than jobs have open beyond loopback.
 
-    A port without a process is the kernel's, such as that of NFS.
+    A port without a process belongs to the kernel, such as that of NFS.
     """
     _, out, _ = run("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes")
     return [port for port in ports(out) if not JOB.search(_control_groups(port["pid"]))]
 
 
 def ports(text: str) -> Iterator[dict[str, Any]]:
-    """Yield address, port, process and its number of what `ss` shows.
+    """Yield address, port, process and process ID of each socket in the output of `ss`.
 
     >>> list(ports('LISTEN 0 5 0.0.0.0%eth0:8000 0.0.0.0:* users:(("python3",pid=7,fd=3))'))
     [{'address': '0.0.0.0', 'port': 8000, 'process': 'python3', 'pid': 7}]
@@ -115,7 +115,7 @@ def ports(text: str) -> Iterator[dict[str, Any]]:
         address, _, port = line.split()[3].rpartition(":")
         address = address.partition("%")[0].strip("[]").removeprefix("::ffff:")
         if owners and not address.startswith("127.") and address != "::1":
-            # A socket that systemd keeps for a service has both as owners.
+            # With socket activation, both systemd and the service own the socket.
             name, pid = min(owners, key=lambda owner: owner[0] == "systemd")
             yield {"address": address, "port": int(port), "process": name, "pid": int(pid)}
 

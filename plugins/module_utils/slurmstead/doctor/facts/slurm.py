@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What the daemons of Slurm have, and the files from which they have it."""
+"""The configuration that Slurm's daemons use, and the files that they read."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from ansible.module_utils.slurmstead.slurm.answers import LOADED, has_loaded, re
 
 OWN = Path("/etc/slurm")
 FETCHED = Path("/run/slurm/conf")
-"""Where clients find what a slurmd without files of its own has fetched (slurm.conf(5))."""
+"""Directory of the files that a configless slurmd has fetched, where clients find them (slurm.conf(5))."""
 
 LEFT_OUT = frozenset({"plugstack.conf", "slurmdbd.conf"})
-"""Files that Debian's packages bring, and that of another daemon, which has a password in it."""
+"""Files from Debian's packages, and slurmdbd's file, which contains a password."""
 
 
 def look(units: Collection[str]) -> dict[str, Any]:
-    """Return what this machine has of the cluster's configuration; on control also what slurmctld knows."""
+    """Return the Slurm configuration on this machine; on control also slurmctld's view of the cluster."""
     if not {"slurmctld", "slurmd"} & set(units):
         return {}
     found: dict[str, Any] = {"files": files(OWN), "fetched": files(FETCHED), **answer()}
     if "slurmctld" in units:
-        # Only control compiles it, which takes a slow CPU as long as a look.
+        # Imported only on control, because compiling it on a slow CPU takes as long as the rest.
         from ansible.module_utils.slurmstead.doctor.facts import control
 
         found |= control.look(found, Store(OWN))
@@ -38,13 +38,13 @@ def files(directory: Path) -> dict[str, str]:
 
 
 def answer() -> dict[str, Any]:
-    """Return version and `match` of slurmctld, or the `error` with which it cannot be asked from here.
+    """Return version and `match` of slurmctld, or the `error` if it does not answer this machine.
 
-    `match` says whether it has loaded what the slurm.conf that is found here says; None where it does not say.
+    `match` says whether slurmctld has loaded the slurm.conf found here; None if unknown.
     """
     code, out, err = run("scontrol", "show", "config", seconds=15)
     if code:
-        return {"error": (err or out).strip().partition("\n")[0] or f"scontrol ended with status {code}"}
+        return {"error": (err or out).strip().partition("\n")[0] or f"scontrol exited with {code}"}
     shown = read_settings(out)
     match = has_loaded(shown.get("HASH_VAL", ""), Store(OWN).recall(LOADED).get("hashes", ""))
     return {"error": "", "version": shown.get("SLURM_VERSION", ""), "match": match}

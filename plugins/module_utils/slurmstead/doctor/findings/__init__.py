@@ -1,7 +1,7 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a cluster, by what was seen on its machines: one small function for each thing that can be.
+"""The doctor's rules: one small function for each kind of problem, judging the facts of all machines.
 
-A function sees the whole Cluster and yields a Finding for each fault. To add one, write it, add it to RULES, and add a
+A function gets the whole Cluster and yields a Finding for each fault. To add one, write it, add it to RULES, and add a
 case that makes it fire to tests/unit/doctor/test_findings.py.
 """
 
@@ -46,7 +46,7 @@ RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
 
 
 def findings(cluster: Cluster) -> list[Finding]:
-    """Return what is wrong, by machine; without what is only a consequence of something else that was found."""
+    """Return the findings by machine, without those that another finding explains."""
     found = [finding for rule in RULES for finding in rule(cluster)]
     there = {(finding.host, finding.about) for finding in found}
     causes = [finding for finding in found if not there & set(finding.explained_by)]

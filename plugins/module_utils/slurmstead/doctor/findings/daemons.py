@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Do the services run, now and after a boot, and are they those that are installed?"""
+"""Do the services run, now and after a boot, and in the installed version?"""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, bot
 AT_BOOT = ("enabled", "static", "alias", "indirect", "generated")
 
 NOT_LOADED = {
-    "": ("is not known, because systemd does not answer", "see `systemctl status {unit}`"),
+    "": ("has an unknown state, because systemd does not answer", "see `systemctl status {unit}`"),
     "not-found": ("is not installed", "run site.yml"),
-    "masked": ("is masked, and is never started", "`systemctl unmask {unit}`, then `systemctl start {unit}`"),
+    "masked": ("is masked, so it is never started", "`systemctl unmask {unit}`, then `systemctl start {unit}`"),
 }
-"""What is wrong with a unit that systemd does not load, and what to do, by LoadState."""
+"""The problem with a unit that systemd does not load, and what to do, by LoadState."""
 
 
 def services(cluster: Cluster) -> Iterator[Finding]:
-    """What has to run runs."""
+    """The required units run."""
     for name, facts in cluster.machines.items():
         for unit, state in facts["units"].items():
             look = f"see `journalctl -u {unit}`, fix the cause, then `systemctl start {unit}`"
@@ -50,10 +50,10 @@ def failed_units(cluster: Cluster) -> Iterator[Finding]:
 
 
 def descriptions(cluster: Cluster) -> Iterator[Finding]:
-    """systemd has read the units as they are."""
+    """systemd has loaded the current unit files."""
     for name, facts in cluster.machines.items():
         for unit, state in facts["units"].items():
-            # What a masked one would do is of no matter, and systemd can say so of it too.
+            # For a masked unit this does not matter, but systemd can report it, too.
             if state["reload"] and state["load"] != "masked":
                 seen = f"the unit file of {unit} was changed, and systemd has not reloaded it"
                 yield Finding(name, "reload", seen, f"`systemctl daemon-reload`, then `systemctl restart {unit}`")
@@ -69,7 +69,7 @@ def old_programs(cluster: Cluster) -> Iterator[Finding]:
             if state["outdated"]:
                 seen = f"{unit} is older than its package: {state['outdated']} was replaced after it started"
             elif installed and running.get(unit) and state["pid"] and upstream(running[unit]) != installed:
-                seen = f"{unit} is {running[unit]}, and {installed} is installed"
+                seen = f"{unit} runs version {running[unit]}, but {installed} is installed"
             else:
                 continue
             yield Finding(name, "outdated", seen, f"`systemctl restart {unit}`; jobs go on")
@@ -87,7 +87,7 @@ def packages(cluster: Cluster) -> Iterator[Finding]:
         others = ", ".join(name for name, version in versions.items() if version == usual)
         for name, version in versions.items():
             if version != usual:
-                seen = f"{package} {version} is installed, and {usual} on {others}"
+                seen = f"{package} {version} is installed here, but {usual} on {others}"
                 yield Finding(name, "version", seen, "`stead upgrade` installs the same on all machines")
 
 

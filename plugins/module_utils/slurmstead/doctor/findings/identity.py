@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Clocks, accounts and keys: by these machines believe each other."""
+"""Clocks, accounts and keys: the requirements for mutual authentication."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
 
 CLOCK = 1.0
-"""Seconds. MUNGE takes 300; chrony keeps milliseconds."""
+"""Seconds. MUNGE tolerates 300; chrony keeps clocks within milliseconds."""
 
 KEY_MODE = "0400 munge:munge"
 AGREE = "run site.yml --tags munge"
@@ -16,14 +16,14 @@ MAKESTEP = "see `chronyc sources`; `chronyc makestep` corrects it at once"
 
 
 def clocks(cluster: Cluster) -> Iterator[Finding]:
-    """No clock differs from that of control, and that of control not from all others."""
+    """No clock differs from control's clock, and control's clock does not differ from all others."""
     least, most = cluster.brain.get("offset", (0.0, 0.0))
     others = {name: facts["offset"] for name, facts in cluster.machines.items() if name != cluster.control}
-    # Bounds, because an answer takes its time.
+    # Bounds, because answers have a delay.
     bounds = {name: (low - most, high - least) for name, (low, high) in others.items()}
     off = {name: low if low > 0 else high for name, (low, high) in bounds.items() if low > CLOCK or high < -CLOCK}
     if cluster.brain and 1 < len(off) == len(bounds) and _agree(bounds.values()):
-        # The others follow it, so their chrony takes them for wrong.
+        # The other machines follow control's clock, so their chrony considers their own clocks wrong.
         seen = f"its clock is at least {_apart(-min(off.values(), key=abs))} the clocks of all others"
         yield Finding(cluster.control, "clock", seen, f"{MAKESTEP}, or `date --set` if it has no server")
         return
@@ -39,7 +39,7 @@ def clocks(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _agree(bounds: Collection[tuple[float, float]]) -> bool:
-    """Say whether clocks can be the same, by the least and the most that each is ahead of another one."""
+    """Say whether clocks can be equal, given the minimum and maximum lead of each."""
     return max(low for low, _ in bounds) - min(high for _, high in bounds) <= CLOCK
 
 
@@ -57,27 +57,27 @@ def time_sources(cluster: Cluster) -> Iterator[Finding]:
 
 
 def accounts(cluster: Cluster) -> Iterator[Finding]:
-    """A user has the same numbers everywhere: files and jobs know nothing else of a user."""
+    """A user has the same numeric IDs everywhere: files and jobs record only these."""
     for name, facts in cluster.machines.items():
         for user, wanted in cluster.accounts.items():
             there = facts["accounts"].get(user)
             if there is None:
                 yield Finding(name, "accounts", f"the user {user} is missing", "run site.yml --tags accounts")
             elif tuple(there) != wanted:
-                seen = f"{user} has the numbers {_ids(there)}, and the inventory says {_ids(wanted)}"
+                seen = f"{user} has the IDs {_ids(there)}, but {_ids(wanted)} in the inventory"
                 advice = "change the owner of the files, then run usermod and groupmod"
                 yield Finding(name, "accounts", seen, advice)
         known = cluster.brain.get("accounts", {})
         for user, there in facts["accounts"].items():
             if user in known and user not in cluster.logins | cluster.accounts.keys() and known[user] != there:
-                seen = f"{user} has the numbers {_ids(there)}, and {_ids(known[user])} on {cluster.control}"
+                seen = f"{user} has the IDs {_ids(there)}, but {_ids(known[user])} on {cluster.control}"
                 yield Finding(name, "accounts", seen, "declare the user in accounts_users, with one number")
 
 
 def groups(cluster: Cluster) -> Iterator[Finding]:
-    """A group has the same number everywhere."""
+    """A group has the same numeric ID everywhere."""
     for name, facts in cluster.machines.items():
-        # That of a user is told of with the user.
+        # A user's own group is reported with the user.
         causes = both([name], "accounts")
         for group, wanted in cluster.groups.items():
             there = facts["groups"].get(group)
@@ -85,12 +85,12 @@ def groups(cluster: Cluster) -> Iterator[Finding]:
                 advice = "run site.yml --tags accounts"
                 yield Finding(name, "groups", f"the group {group} is missing", advice, causes)
             elif there != wanted:
-                seen = f"the group {group} has the number {there}, and the inventory says {wanted}"
+                seen = f"the group {group} has the ID {there}, but {wanted} in the inventory"
                 yield Finding(name, "groups", seen, "change the group of the files, then run groupmod", causes)
         known = cluster.brain.get("groups", {})
         for group, there in facts["groups"].items():
             if known.get(group, there) != there and group not in cluster.logins | cluster.groups.keys():
-                seen = f"the group {group} has the number {there}, and {known[group]} on {cluster.control}"
+                seen = f"the group {group} has the ID {there}, but {known[group]} on {cluster.control}"
                 yield Finding(name, "groups", seen, "declare the group in accounts_groups, with one number", causes)
 
 
@@ -99,7 +99,7 @@ def _ids(numbers: tuple[int, int]) -> str:
 
 
 def keys(cluster: Cluster) -> Iterator[Finding]:
-    """All machines have the key of control, and nobody else can read it."""
+    """All machines have control's MUNGE key, and only munged can read it."""
     born = cluster.brain.get("key", {}).get("digest")
     for name, facts in cluster.machines.items():
         key = facts["key"]
@@ -117,11 +117,13 @@ def signatures(cluster: Cluster) -> Iterator[Finding]:
         error = facts["credential"]["error"]
         if error:
             advice = "see `journalctl -u munge`"
-            yield Finding(name, "munge", f"it cannot sign: {error}", advice, both([name], "service munge", "key"))
+            yield Finding(
+                name, "munge", f"it cannot sign credentials: {error}", advice, both([name], "service munge", "key")
+            )
 
 
 def round_trips(cluster: Cluster) -> Iterator[Finding]:
-    """Every machine reads what every other signed."""
+    """Every machine can decode every other machine's credentials."""
     old = {name for name in cluster.machines if _has_old_key(cluster, name)}
     for name in sorted(old):
         yield Finding(name, "munge", "munge still uses the previous key", "`systemctl restart munge`")
@@ -135,9 +137,9 @@ def round_trips(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _has_old_key(cluster: Cluster, name: str) -> bool:
-    """Whether munge was started before its key was written, and others notice."""
+    """Whether munged was started before its key was written, and other machines refuse its credentials."""
     facts = cluster.machines[name]
     noticed = cluster.refused.get(name) or any(name in refused for refused in cluster.refused.values())
     started = facts["units"].get("munge", {}).get("started", 0.0)
-    # The start is known to a second.
+    # The start time has a resolution of one second.
     return bool(noticed) and 0 < started < facts["key"].get("written", 0.0) - 1

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Are the machines there, do they know each other, and who else can reach them?"""
+"""Do the machines answer, can they resolve each other, and which ports are open to other networks?"""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ TO_ANYBODY = {
     "slurmctld": {"slurmctld"},
     "slurmd": {"slurmd", "slurmstepd"},
 }
-"""Processes that may have ports open, by the unit for which they do."""
+"""Processes that may have open ports, by unit."""
 
 EVERYWHERE = {"sshd", "srun", "salloc", "rpcbind", "rpc.mountd", "rpc.statd", "systemd-resolve"}
-"""Those that may on any machine: ssh, clients of Slurm, and what NFS needs."""
+"""Processes that may have open ports on any machine: ssh, Slurm's clients, and NFS."""
 
 ANY = ("0.0.0.0", "::", "*")
-"""How ss(8) writes that a socket listens on every address."""
+"""Addresses in ss(8) of sockets that listen on every address."""
 
 
 def silent_machines(cluster: Cluster) -> Iterator[Finding]:
-    """A machine that cannot be checked, though it should be on."""
+    """Every machine that should be on can be checked."""
     for name, why in cluster.silent.items():
         if not cluster.sleeps(name):
             yield Finding(
@@ -31,42 +31,42 @@ def silent_machines(cluster: Cluster) -> Iterator[Finding]:
 
 
 def names(cluster: Cluster) -> Iterator[Finding]:
-    """Slurm knows a machine by the name that it gives itself."""
+    """A machine's host name is its name in the inventory, by which Slurm knows it."""
     for name, facts in cluster.machines.items():
         if facts["name"] != name:
-            yield Finding(name, "name", f"it calls itself {facts['name']}", "run site.yml --tags os")
+            yield Finding(name, "name", f"its host name is {facts['name']}", "run site.yml --tags os")
 
 
 def addresses(cluster: Cluster) -> Iterator[Finding]:
-    """A machine has the address that all others have of it."""
+    """A machine has the address that the inventory declares."""
     for name, facts in cluster.machines.items():
         wanted = cluster.addresses.get(name)
         if wanted and wanted not in facts["addresses"]:
-            seen = f"it has the address {', '.join(facts['addresses']) or 'none'}, and not {wanted}"
+            seen = f"it has the address {', '.join(facts['addresses']) or 'none'}, not {wanted}"
             yield Finding(name, "address", seen, "correct os_address, or the machine's network")
 
 
 def resolution(cluster: Cluster) -> Iterator[Finding]:
-    """Every machine finds every other under the address in the inventory."""
+    """Every machine resolves every other to the address in the inventory."""
     for name, facts in cluster.machines.items():
         found = {other: facts["resolved"].get(other, []) for other in cluster.addresses}
         wrong = {other: seen for other, seen in found.items() if seen != [cluster.addresses[other]]}
-        takes = [f"takes {other} for {', '.join(seen)}" for other, seen in wrong.items() if seen]
+        takes = [f"resolves {other} to {', '.join(seen)}" for other, seen in wrong.items() if seen]
         unknown = [other for other, seen in wrong.items() if not seen]
         if unknown:
-            takes.append(f"does not know {compress(unknown)}")
+            takes.append(f"cannot resolve {compress(unknown)}")
         if takes:
             yield Finding(name, "resolution", f"it {' and '.join(takes)}", "run site.yml --tags os for /etc/hosts")
 
 
 def ports(cluster: Cluster) -> Iterator[Finding]:
-    """Nobody but the services of the cluster listens to all networks."""
+    """Only the cluster's services listen on all networks."""
     for name, facts in cluster.machines.items():
         units = facts["wanted"]["units"]
         expected = EVERYWHERE.union(*(TO_ANYBODY.get(unit, set()) for unit in units))
         for port in facts["listening"]:
             meant = port["process"] in expected or port["port"] in facts["wanted"]["ports"]
-            # What listens to the cluster's own address is for the cluster.
+            # A socket on the cluster's own address is meant for the cluster.
             if not meant and port["address"] != cluster.addresses.get(name):
                 where = "to all networks" if port["address"] in ANY else f"on {port['address']}"
                 seen = f"port {port['port']} is open {where} ({port['process']}, process {port['pid']})"

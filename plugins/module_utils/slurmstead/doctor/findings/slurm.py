@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Do slurmctld and slurmd have the configuration of the inventory, and does slurmctld use all nodes?"""
+"""Do slurmctld and slurmd use the inventory's configuration, and does slurmctld use all nodes?"""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ansible.module_utils.slurmstead.slurm.jobs import State
 from ansible.module_utils.slurmstead.workers.reasons import is_of_health_check
 
 OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "INVAL", "ERROR", "UNKNOWN", "FUTURE")
-"""Beginnings of states in which a node takes no job, and will not by itself."""
+"""Prefixes of states in which a node accepts no jobs and does not recover by itself."""
 
 TRUST = ("key", "munge", "service munge", "clock")
-"""What is found where machines do not believe each other."""
+"""Findings that explain failed authentication between machines."""
 
 SHOWN = 3
-"""How many differences are named."""
+"""Maximum number of differences that a finding lists."""
 
 
 def answers(cluster: Cluster) -> Iterator[Finding]:
@@ -30,13 +30,13 @@ def answers(cluster: Cluster) -> Iterator[Finding]:
             advice = f"see `journalctl -u slurmctld` on {cluster.control}"
             causes = both([name, cluster.control], "ssh", "address", "service slurmctld", *TRUST, "resolution")
             above = both([cluster.control], "answer") if name != cluster.control else ()
-            # Clients read what slurmd has fetched.
+            # Clients use the files that slurmd has fetched.
             below = () if facts["slurm"]["files"] or facts["slurm"]["fetched"] else both([name], "service slurmd")
             yield Finding(name, "answer", f"slurmctld does not answer it: {error}", advice, causes + above + below)
 
 
 def places(cluster: Cluster) -> Iterator[Finding]:
-    """slurmctld can write its state and its log; one that runs goes on without, and forgets what it cannot write."""
+    """slurmctld can write its state and its log; if not, a running one continues, but loses its state when it ends."""
     for seen in cluster.brain.get("slurm", {}).get("unwritable", []):
         yield Finding(cluster.control, "state", seen, "run site.yml --tags slurm, or correct its owner")
 
@@ -75,14 +75,14 @@ def _differences(found: Mapping[str, str], wanted: Mapping[str, str], version: s
 
 
 def loaded(cluster: Cluster) -> Iterator[Finding]:
-    """slurmctld has loaded the file that is there."""
+    """slurmctld has loaded the current slurm.conf."""
     if cluster.brain.get("slurm", {}).get("match") is False:
         seen = "slurmctld has not loaded the current /etc/slurm/slurm.conf"
         yield Finding(cluster.control, "loaded", seen, "run site.yml --tags slurm, which checks the file first")
 
 
 def fetched(cluster: Cluster) -> Iterator[Finding]:
-    """Workers have the files of control, and none of their own."""
+    """Workers use control's files, and have none of their own."""
     published = cluster.brain.get("slurm", {}).get("files", {})
     for name, facts in cluster.running("slurmd"):
         if name == cluster.control:
@@ -101,7 +101,7 @@ def fetched(cluster: Cluster) -> Iterator[Finding]:
 
 
 def restarts(cluster: Cluster) -> Iterator[Finding]:
-    """Every slurmd has been started since the last change that it reads at its start only."""
+    """Every slurmd has been restarted since the last change that requires a restart."""
     for name in cluster.brain.get("slurm", {}).get("restarts", []):
         if not cluster.sleeps(name):
             seen = "slurmd still needs a restart for the changed configuration"
@@ -125,22 +125,22 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
             continue
         seen = f"slurmctld gives it no jobs: {state}{f', {reason}' if reason else ''}"
         if is_of_health_check(reason):
-            advice = "fix that, and it is resumed within a minute"
+            advice = "fix that; the node is then resumed within a minute"
         else:
             advice = f"fix that, then `scontrol update nodename={name} state=resume`"
-        # Who drained it wants to hear of it in any case.
+        # Report a drain in any case: the administrator who set it wants to see it.
         causes = both([name], "ssh", "address", "service slurmd") + both([name, cluster.control], *TRUST)
         causes = () if "DRAIN" in words else causes
         yield Finding(name, "node", seen, advice, causes)
 
 
 def partitions(cluster: Cluster) -> Iterator[Finding]:
-    """Partitions take jobs as the inventory says."""
+    """Partitions have the states that the inventory declares."""
     known = cluster.brain.get("slurm", {}).get("partitions", {})
     wanted = conf_model.read(cluster.files.get("slurm.conf", "")).partitions
     for name, state in known.items():
         section = wanted.get(name, {})
         expected = section["state"].value.upper() if "state" in section else "UP"
         if state.upper() != expected:
-            seen = f"the partition {name} is {state}, and the inventory says {expected}"
+            seen = f"the partition {name} is {state}, but {expected} in the inventory"
             yield Finding(cluster.control, "partition", seen, f"`scontrol update partition={name} state={expected}`")

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Can share, scratch and system disks be used, and can jobs be kept within bounds?"""
+"""Are the share, scratch and the system disk usable, and can Slurm enforce the limits of jobs?"""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
 
 PART = 20
-"""Space is short where less than one in so many is free, and less than MUCH."""
+"""Space is short if less than one part in this number is free, and less than MUCH."""
 
 MUCH = 5120
 """MiB."""
 
 CONTROLLERS = {"v2": ("cpu", "cpuset", "memory"), "v1": ("cpuset", "freezer", "memory")}
-"""What Slurm needs to hold jobs to what they asked for."""
+"""Control group controllers that Slurm needs to enforce jobs' limits."""
 
 
 def mounts(cluster: Cluster) -> Iterator[Finding]:
-    """Each directory has its file system, and answers."""
+    """Each directory has its file system mounted, and answers."""
     for name, facts in cluster.machines.items():
         readonly: set[str] = set()
         for path, must_be_mounted in facts["wanted"]["paths"].items():
@@ -40,7 +40,7 @@ def mounts(cluster: Cluster) -> Iterator[Finding]:
 
 
 def _servers(cluster: Cluster, name: str, state: Mapping[str, Any]) -> list[str]:
-    """Return the other machines from which a file system may come; none for one of a disk."""
+    """Return the machines that may serve a network file system; empty for a local one."""
     source = str(state["source"] or "")
     if source and not str(state["type"]).startswith("nfs"):
         return []
@@ -49,11 +49,11 @@ def _servers(cluster: Cluster, name: str, state: Mapping[str, Any]) -> list[str]
 
 
 def space(cluster: Cluster) -> Iterator[Finding]:
-    """Nothing is nearly full."""
+    """No file system is nearly full."""
     for name, facts in cluster.machines.items():
         told: set[str] = set()
         for path, state in facts["paths"].items():
-            # The share is told of once, where it is stored, and so is a file system with several of the directories.
+            # The share is reported once, on its server; a file system with several of the directories also once.
             if state["error"] or str(state.get("type", "")).startswith("nfs") or state["id"] in told:
                 continue
             told.add(state["id"])
@@ -66,7 +66,7 @@ def space(cluster: Cluster) -> Iterator[Finding]:
 
 
 def controllers(cluster: Cluster) -> Iterator[Finding]:
-    """The kernel has the control groups that slurmd needs."""
+    """The kernel provides the control groups that slurmd needs."""
     settings = conf_model.read(cluster.files.get("slurm.conf", "")).settings.values()
     if settings and not any("/cgroup" in pair.value for pair in settings):
         return
