@@ -172,7 +172,7 @@ MISTAKES = [
     Mistake(
         "state directory of another program",
         "machine",
-        "cannot write into /proc/1",
+        "cannot write to /proc/1",
         key="StateSaveLocation=/proc/1",
     ),
     Mistake("user that does not exist", "gate", "SlurmUser=slrum", key="SlurmUser=slrum"),

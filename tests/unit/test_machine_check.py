@@ -93,7 +93,7 @@ def test_versions_that_cannot_talk_are_refused_beside_all_other_problems(check: 
         "node2: sda: not blank",
         "node3: os_address: wrong",
         "node3: sda: not blank",
-        "node2: its release has Slurm 22.05, but node1 will have 24.11, which talks to 23.02 up to 24.11; "
+        "node2: its release has Slurm 22.05, but node1 will have 24.11, which is compatible with 23.02 to 24.11; "
         "install the same release on both",
     ]
 

@@ -1,1 +1,1 @@
-"""What modules, plugins and programs on nodes share, in rooms; tests/unit/test_rooms.py has the order of them."""
+"""Code that modules, plugins and programs on nodes share, in rooms; tests/unit/test_rooms.py defines their order."""

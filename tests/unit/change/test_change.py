@@ -210,7 +210,7 @@ def test_a_set_that_does_not_work_is_taken_back(running: Cluster) -> None:
     with pytest.raises(FailedError) as failed:
         run(running, CONF + BAD)
 
-    assert "slurmctld does not run; slurmctld said: too ill to run" in str(failed.value)
+    assert "slurmctld is not running; slurmctld said: too ill to run" in str(failed.value)
     assert "The last good configuration is active again, and slurmctld runs with it" in str(failed.value)
     assert (published(running), running.memory, running.up) == (CONF, CONF, True)
     assert not run(running).changed

@@ -72,7 +72,7 @@ def test_a_mixture_that_cannot_talk_names_each_node_with_both_versions() -> None
     versions = {"node1": "22.05", "node2": "24.11", "node3": "24.11", "node4": None, "node5": "23.11"}
 
     assert conf_versions.mixture_problems("node3", versions) == [
-        "node1: its release has Slurm 22.05, but node3 will have 24.11, which talks to 23.02 up to 24.11; "
+        "node1: its release has Slurm 22.05, but node3 will have 24.11, which is compatible with 23.02 to 24.11; "
         "install the same release on both"
     ]
 

@@ -67,26 +67,26 @@ def test_a_declared_arrangement_wins_and_stays_one_that_slurm_accepts(
         (
             RK1,
             {"SocketsPerBoard": 3, "CoresPerSocket": 3},
-            "SocketsPerBoard=3 CoresPerSocket=3 ThreadsPerCore=1 is declared and makes 9 CPUs, but the node has 8; "
+            "SocketsPerBoard=3 CoresPerSocket=3 ThreadsPerCore=1 is declared, which makes 9 CPUs, but the node has 8; "
             "declare less, or nothing",
         ),
         (
             SERVER,
             {"Sockets": 4},
-            "Sockets=4 CoresPerSocket=8 ThreadsPerCore=2 is declared and makes 64 CPUs, but the node has 32; "
+            "Sockets=4 CoresPerSocket=8 ThreadsPerCore=2 is declared, which makes 64 CPUs, but the node has 32; "
             "declare less, or nothing",
         ),
         (
             SERVER,
             {"Boards": 2},
-            "Boards=2 SocketsPerBoard=2 CoresPerSocket=8 ThreadsPerCore=2 is declared and makes 64 CPUs, but the node "
-            "has 32; declare less, or nothing",
+            "Boards=2 SocketsPerBoard=2 CoresPerSocket=8 ThreadsPerCore=2 is declared, which makes 64 CPUs, but the "
+            "node has 32; declare less, or nothing",
         ),
         (
             RK1,
             {"CPUs": 8, "SocketsPerBoard": 3, "CoresPerSocket": 2},
             "CPUs=8 is declared, but SocketsPerBoard=3 CoresPerSocket=2 ThreadsPerCore=1 makes 6 CPUs; "
-            "declare one of the two, or as many",
+            "declare one of them, or equal numbers",
         ),
         (RK1, {"CPUs": "many"}, "CPUs=many is declared; write a whole number from 1 on"),
         (RK1, {"CoresPerSocket": 0}, "CoresPerSocket=0 is declared; write a whole number from 1 on"),

@@ -73,7 +73,7 @@ def notes(
             UNEVEN,
             {"slurmd": {"CPUs": 8, "SocketsPerBoard": 3, "CoresPerSocket": 2}},
             [
-                "slurmd -C says 3 x 2 x 1, which is not its 8 CPUs",
+                "slurmd -C reports 3 x 2 x 1, which does not make its 8 CPUs",
                 "packages or cores differ in size: one socket holds all CPUs",
             ],
         ),

@@ -84,7 +84,7 @@ def test_accounts_without_conflict_are_accepted(groups: list[Group], users: list
             [],
             [user("alice", 2002)],
             "accounts_users: alice is declared with uid 2002, but has uid 2001 here; declare 2001, "
-            "or give the files to 2002 by hand and change it with usermod",
+            "or change the ownership of its files to 2002 and run usermod",
         ),
         (
             [Group("physics", 1000)],
@@ -95,13 +95,13 @@ def test_accounts_without_conflict_are_accepted(groups: list[Group], users: list
             [Group("chemistry", 3001)],
             [],
             "accounts_groups: chemistry is declared with gid 3001, but has gid 3000 here; declare 3000, "
-            "or give the files to 3001 by hand and change it with groupmod",
+            "or change the ownership of its files to 3001 and run groupmod",
         ),
         (
             [Group("chemistry", 3000)],
             [dataclasses.replace(user("alice", 2001), group="chemistry")],
             "accounts_users: alice is declared with the primary group chemistry (3000), but has alice (2001) here; "
-            "declare that one, or give the files to 3000 by hand and change it with usermod",
+            "declare that, or change the group of its files to 3000 and run usermod",
         ),
     ],
     ids=["uid taken", "user has another uid", "gid taken", "group has another gid", "user has another group"],

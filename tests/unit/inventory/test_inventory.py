@@ -41,7 +41,7 @@ GROUP_CASES = {
             "host node4: is in none of the groups control, nfs_server, workers. "
             "Put it into one of them, or remove it from the inventory.",
             "group worker (node4): has hosts that are not in workers, and no playbook uses worker. "
-            "Move them to workers, or give the group a name that is less like it.",
+            "Move them to workers, or give the group a less similar name.",
         ],
     ),
     "a host without function": (
@@ -81,14 +81,14 @@ NAME_CASES = {
     "localhost": "is a reserved name, which no node can have. Call it node1, for example.",
     "default": "is a reserved name, which no node can have. Call it node1, for example.",
     "node[5-7]": "is a range, not a name. In an inventory, Ansible's notation for many hosts is node[1:4].",
-    "node5.lan": "has a dot, so that it is not the short host name that slurmd looks for. "
+    "node5.lan": "has a dot, so it is not the short host name that slurmd expects. "
     "Call it node5 if that is its name, and put its address into os_address and ansible_host.",
     "Knoten5": "has capital letters. Call it knoten5; host names are written in lower case.",
     "node_5": "is not a host name (RFC 1123). Use letters, digits and inner hyphens, as in node-1.",
     "-node5": "is not a host name (RFC 1123). Use letters, digits and inner hyphens, as in node-1.",
     "knöten": "is not a host name (RFC 1123). Use letters, digits and inner hyphens, as in node-1.",
     "n" * 64: "has 64 characters, but a host name can have only 63 (RFC 1123). Shorten it.",
-    "5": "has digits only, so that it would be read as an address. Call it node5.",
+    "5": "has only digits, so it would be read as an address. Call it node5.",
     "workers": "has the name of a group. Give the host or the group another name.",
 }
 
@@ -107,9 +107,9 @@ def test_names_that_differ_by_case_only_are_refused(said: Said) -> None:
 
 
 FILE_CASES = {
-    "group": ("group", "worker", "there is no group worker, so that nobody reads this. Did you mean workers?"),
-    "host": ("host", "node11", "there is no host node11, so that nobody reads this. Did you mean node1?"),
-    "nothing like it": ("group", "gpus", "there is no group gpus, so that nobody reads this. Rename or remove it."),
+    "group": ("group", "worker", "there is no group worker, so this file is ignored. Did you mean workers?"),
+    "host": ("host", "node11", "there is no host node11, so this file is ignored. Did you mean node1?"),
+    "nothing like it": ("group", "gpus", "there is no group gpus, so this file is ignored. Rename or remove it."),
 }
 
 
@@ -130,9 +130,9 @@ DROP_IN_CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         name: (name, {"is_executable": False}, f"is an editor's backup, {EVERYTHING_RUNS}. Remove it.")
         for name in ("gpu~", "gpu.bak", "gpu.orig", "#gpu#", "gpu.sh.swp")
     },
-    "text": ("README.md", {"first_line": b"# Checks"}, "has no #! at its beginning. Name its interpreter in the first"),
-    "empty": ("gpu", {"first_line": b""}, "has no #! at its beginning"),
-    "binary": ("gpu", {"first_line": b"\x7fELF"}, "has no #! at its beginning"),
+    "text": ("README.md", {"first_line": b"# Checks"}, "does not begin with #!. Name its interpreter in the first"),
+    "empty": ("gpu", {"first_line": b""}, "does not begin with #!"),
+    "binary": ("gpu", {"first_line": b"\x7fELF"}, "does not begin with #!"),
     "Windows": ("gpu", {"first_line": b"#!/bin/sh\r\n"}, "has a first line that ends with a carriage return"),
     "blank": ("gpu 1", {}, "has a name that a drop-in cannot have. Use at most 64 letters, digits, hyphens,"),
     "option": ("-gpu", {}, "has a name that a drop-in cannot have"),
@@ -166,11 +166,11 @@ VARIABLE_CASES = {
     ),
     "a slip in the prefix": (
         {"acounts_users": []},
-        "acounts_users (node1): is not known, but nearly. Did you mean accounts_users?",
+        "acounts_users (node1): is unknown, but similar to a known variable. Did you mean accounts_users?",
     ),
     "a slip in a variable of Ansible": (
         {"ansbile_host": "192.168.1.1"},
-        "ansbile_host (node1): is not known, but nearly. Did you mean ansible_host?",
+        "ansbile_host (node1): is unknown, but similar to a known variable. Did you mean ansible_host?",
     ),
     "a made-up variable": (
         {"munge_xyz": 1},

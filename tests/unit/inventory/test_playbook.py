@@ -100,7 +100,7 @@ def test_a_host_that_stands_twice_is_named_with_both_lines(validate: Validate) -
 
     assert len(problems(process)) == 1
     assert problems(process)[0].endswith(
-        "hosts.yml:7: node1 stands there again, so that what line 4 says of it is lost. Keep one of them."
+        "hosts.yml:7: node1 is defined again, so the definition in line 4 is lost. Keep one of them."
     )
 
 

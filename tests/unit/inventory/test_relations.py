@@ -105,15 +105,19 @@ ADDRESS_CASES = {
         "os_address", "::1", "is ::1, which other nodes cannot reach. Write its address in the cluster's network."
     ),
     "multicast": case(
-        "os_address", "224.0.0.1", "is 224.0.0.1, which no node can keep. Write its address in the cluster's network."
+        "os_address",
+        "224.0.0.1",
+        "is 224.0.0.1, which cannot be a node's address. Write its address in the cluster's network.",
     ),
     "unspecified": case(
-        "os_address", "0.0.0.0", "is 0.0.0.0, which no node can keep. Write its address in the cluster's network."
+        "os_address",
+        "0.0.0.0",
+        "is 0.0.0.0, which cannot be a node's address. Write its address in the cluster's network.",
     ),
     "link-local": case(
         "os_address",
         "169.254.1.1",
-        "is 169.254.1.1, which no node can keep. Write its address in the cluster's network.",
+        "is 169.254.1.1, which cannot be a node's address. Write its address in the cluster's network.",
     ),
 }
 
@@ -129,7 +133,7 @@ ACCOUNT_CASES = {
     "a uid of the system": case(
         "accounts_users",
         [user("alice", 999)],
-        "the uid 999 of alice is below 1000, which the system keeps for itself. Choose one from 1000 to 59999.",
+        "the uid 999 of alice is below 1000, which is reserved for the system. Choose one from 1000 to 59999.",
     ),
     "the uid of slurm": case(
         "accounts_users",
@@ -162,13 +166,13 @@ ACCOUNT_CASES = {
     "an unknown group": case(
         "accounts_users",
         [user("alice", 2001, group="labs")],
-        "alice has the group labs, which accounts_groups does not have. Did you mean lab?",
+        "alice has the group labs, which is not in accounts_groups. Did you mean lab?",
         accounts_groups=[{"name": "lab", "gid": 3000}],
     ),
     "an unlikely group": case(
         "accounts_users",
         [user("alice", 2001, group="math")],
-        "alice has the group math, which accounts_groups does not have. Add math with its gid to accounts_groups.",
+        "alice has the group math, which is not in accounts_groups. Add math with its gid to accounts_groups.",
     ),
     "a group in the place of a user's own": case(
         "accounts_users",
@@ -190,7 +194,7 @@ ACCOUNT_CASES = {
     "a gid of the system": case(
         "accounts_groups",
         [{"name": "lab", "gid": 100}],
-        "the gid 100 of lab is below 1000, which the system keeps for itself. Choose one from 1000 to 59999.",
+        "the gid 100 of lab is below 1000, which is reserved for the system. Choose one from 1000 to 59999.",
     ),
     "a group of the system": case(
         "accounts_groups", [{"name": "munge", "gid": 3000}], "munge belongs to the system. Choose another name."
@@ -246,7 +250,7 @@ STORAGE_CASES = {
     "a path with a space": case(
         "scratch_path",
         "/my scratch",
-        'is "/my scratch", which has a space. Choose a name without one: fstab needs none.',
+        'is "/my scratch", which contains a space. Choose a name without one: fstab needs none.',
     ),
     "scratch on the share": case(
         "scratch_path",
@@ -298,22 +302,21 @@ SLURM_CASES = {
     "a removed key": case(
         "slurm_config",
         {"FastSchedule": 2},
-        "FastSchedule is not in Slurm any more. "
-        "For what FastSchedule: 2 did, write SlurmdParameters: config_overrides.",
+        "FastSchedule was removed from Slurm. Instead of FastSchedule: 2, write SlurmdParameters: config_overrides.",
     ),
     "the controller": case(
         "slurm_config",
         {"SlurmctldHost": "node9"},
-        "SlurmctldHost is Slurmstead's to write. The inventory's control group says it: remove it.",
+        "SlurmctldHost is set by Slurmstead. The inventory's control group defines it: remove it.",
     ),
     "nodes in the wrong place": case(
-        "slurm_config", {"NodeName": "node[1-4]"}, "NodeName is Slurmstead's to write. Set slurm_nodes."
+        "slurm_config", {"NodeName": "node[1-4]"}, "NodeName is set by Slurmstead. Set slurm_nodes."
     ),
     "partitions in the wrong place": case(
-        "slurm_config", {"PartitionName": "main"}, "PartitionName is Slurmstead's to write. Set slurm_partitions."
+        "slurm_config", {"PartitionName": "main"}, "PartitionName is set by Slurmstead. Set slurm_partitions."
     ),
     "a name in the wrong place": case(
-        "slurm_config", {"ClusterName": "x"}, "ClusterName is Slurmstead's to write. Set slurm_cluster_name."
+        "slurm_config", {"ClusterName": "x"}, "ClusterName is set by Slurmstead. Set slurm_cluster_name."
     ),
     "a key of a newer release": case(
         "slurm_config",
@@ -340,7 +343,7 @@ SLURM_CASES = {
     "YAML's idea of OFF": case(
         "slurm_config",
         {"PreemptMode": False},
-        "PreemptMode is a YAML boolean, and Slurm wants a word. Put the word into quotes, as in 'NO'.",
+        "PreemptMode is a YAML boolean, but Slurm expects a word. Put the word into quotes, as in 'NO'.",
     ),
     "a mapping for a value": case(
         "slurm_config", {"Prolog": {"options": "x"}}, "Prolog is a mapping. Write a single value or a list."
@@ -384,7 +387,7 @@ SLURM_CASES = {
     "an address in the wrong place": case(
         "slurm_nodes",
         {"node1": {"NodeAddr": "10.0.0.1"}},
-        "node1: NodeAddr is Slurmstead's to write. Set os_address of that host.",
+        "node1: NodeAddr is set by Slurmstead. Set os_address of that host.",
     ),
     "a node without keys": case(
         "slurm_nodes",
@@ -412,7 +415,7 @@ SLURM_CASES = {
     "two defaults": case(
         "slurm_partitions",
         {"a": {"Default": True}, "b": {"Default": "YES"}},
-        "a and b are all the default. Keep Default: true in one of them.",
+        "a and b are all set as the default. Keep Default: true in one of them.",
     ),
 }
 

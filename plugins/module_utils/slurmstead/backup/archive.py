@@ -1,11 +1,11 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """The archive that `stead backup` writes: one compressed tar file with a checksum of each file in it. Pure functions.
 
-manifest.json        what is in it: see `manifest`
+manifest.json        its table of contents: see `manifest`
 state/…              slurmctld's StateSaveLocation
 munge.key
 slurm/…              the configuration of /etc/slurm
-hardware/NODE.yml    what was measured, from beside the inventory
+hardware/NODE.yml    recorded hardware, from beside the inventory
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 KEY = "munge.key"
 STATE, SLURM, HARDWARE = "state/", "slurm/", "hardware/"
-"""Beginnings of names."""
+"""Prefixes of names."""
 
 NEEDED = ("cluster", "control", "created", "slurm", "state_directory", "managed", "jobs", "owners")
-"""What a manifest says beside `format` and `files`."""
+"""Keys of a manifest other than `format` and `files`."""
 
 
 class DamagedError(Exception):
-    """The bytes are not an archive as it was written; the text says what was seen."""
+    """The bytes are not an intact archive; the text says what was seen."""
 
 
 def pack(manifest: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes:
-    """Return an archive. `files` are contents by name; the manifest is completed by their checksums."""
+    """Return an archive. `files` are contents by name; their checksums are added to the manifest."""
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(files.items())}
     whole = {**manifest, "format": FORMAT, "files": sums}
     packed = io.BytesIO()
@@ -68,12 +68,12 @@ def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
     except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, TypeError, KeyError) as error:
         raise DamagedError(f"it cannot be read: {error}") from None
     if missing:
-        raise DamagedError(f"its {MANIFEST} says nothing of {', '.join(missing)}")
+        raise DamagedError(f"its {MANIFEST} lacks {', '.join(missing)}")
     if sums.keys() != found.keys():
-        raise DamagedError(f"{', '.join(sorted(sums.keys() ^ found.keys()))}: listed and missing, or not listed")
+        raise DamagedError(f"{', '.join(sorted(sums.keys() ^ found.keys()))}: either listed but missing, or not listed")
     for name, content in found.items():
         if hashlib.sha256(content).hexdigest() != sums[name]:
-            raise DamagedError(f"{name} is not what was written")
+            raise DamagedError(f"{name} does not match its checksum")
         if pathlib.PurePosixPath(name).is_absolute() or ".." in pathlib.PurePosixPath(name).parts:
             raise DamagedError(f"{name} leads out of the archive")
     return manifest, found
@@ -100,7 +100,7 @@ def below(files: Mapping[str, bytes], prefix: str) -> dict[str, bytes]:
 
 
 def file_name(manifest: Mapping[str, Any]) -> str:
-    """Return the name of an archive, which says cluster and time.
+    """Return the file name of an archive: cluster and time.
 
     >>> file_name({"cluster": "lab", "created": "2026-11-21T15:20:31Z"})
     'lab-2026-11-21T15.20.31Z.tar.gz'

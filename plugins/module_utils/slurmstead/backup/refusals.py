@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Why an archive cannot be restored onto a control node. Pure functions; the texts are lines of a message."""
+"""Reasons to refuse the restore of an archive onto a control node. Pure functions; each text is a line of a message."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ansible.module_utils.slurmstead.slurm.jobs import Job
 
 @dataclass(frozen=True)
 class Target:
-    """The cluster that is to have the archive."""
+    """The cluster onto which the archive would be restored."""
 
     cluster: str
     """ClusterName in its inventory"""
     version: str
-    """of the slurmctld that is installed, or that this release installs; empty if neither is known"""
+    """version of the installed slurmctld, or of the one that this release installs; empty if neither is known"""
     jobs: tuple[Job, ...] = ()
-    """what runs or waits there now"""
+    """jobs that run or wait there now"""
     users: Mapping[str, int] = field(default_factory=dict)
-    """numeric id by name, of those that the node has or the inventory declares"""
+    """numeric ID by name, of users on the node or in the inventory"""
 
 
 def refusals(manifest: Mapping[str, Any], target: Target, force: bool = False) -> list[str]:
@@ -32,8 +32,8 @@ def refusals(manifest: Mapping[str, Any], target: Target, force: bool = False) -
     found += _owners(manifest["owners"], target.users)
     if target.jobs and not force:
         found.append(
-            f"the control node has jobs of its own, which would be lost: {slurm_jobs.in_words(target.jobs)}. "
-            "Let them end, or cancel them; --force gives them up"
+            f"the control node has jobs, which would be lost: {slurm_jobs.in_words(target.jobs)}. "
+            "Let them end, or cancel them; --force discards them"
         )
     return found
 
@@ -43,12 +43,12 @@ def _cluster(manifest: Mapping[str, Any], target: Target) -> list[str]:
         return []
     return [
         f"the archive is of the cluster {manifest['cluster']}, and this inventory describes {target.cluster}: "
-        "take the other archive, or the other inventory (-i)"
+        "use the archive or the inventory (-i) of the other cluster"
     ]
 
 
 def _version(archived: str, installed: str) -> list[str]:
-    """slurmctld reads the state of its own version and of those from which it takes messages.
+    """slurmctld can read the state of every version whose messages it understands.
 
     >>> _version("24.11.5", "22.05.8")[0]
     'the archive is of Slurm 24.11.5, and slurmctld here is 22.05.8, which cannot read its state: install 24.11 first'
@@ -68,7 +68,7 @@ def _version(archived: str, installed: str) -> list[str]:
 
 
 def _owners(owners: Mapping[str, int], users: Mapping[str, int]) -> list[str]:
-    """Jobs belong to numbers; under another number they would run as another user.
+    """Jobs belong to numeric user IDs; with another ID they would run as another user.
 
     >>> _owners({"alice": 2001}, {"alice": 2007})
     ['alice has jobs in the archive as number 2001, and is number 2007 here: declare uid: 2001 in accounts_users']

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""From the files that Slurm should have to a configuration that is proven to work, or back to the last good one.
+"""Applies configuration files to Slurm: either they are proven to work, or the last good configuration is restored.
 
-The modules slurm_config and slurm_controller come in here; `classify` says what a change needs, `sets` keeps its files.
+The modules slurm_config and slurm_controller use it; `classify` says what a change needs, `sets` stores its files.
 """

@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Brings a set of files to the cluster: check, publish, apply, prove, and back to the old set if it cannot be proven.
+"""Applies a set of files to the cluster: check, publish, apply, prove, and roll back if the proof fails.
 
-Each step can be the last one before a power cut: the next run sees that the set in force was never proven, and does the
-rest. Nothing is written before everything has been checked.
+A power cut can follow any step: the next run sees that the active set was never proven, and does the rest. Nothing is
+written before everything has been checked.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ WAIT = 24 * 3600.0
 
 PAUSE = 0.2
 LOOK = 5.0
-"""Seconds between two looks at a daemon that starts, and at jobs that end."""
+"""Seconds between two checks of a starting daemon, and of ending jobs."""
 
 CERTAIN = 30.0
-"""Seconds after its start in which slurmctld takes no job for gone that a node does not have.
+"""Seconds after its start in which slurmctld does not consider a job lost that a node does not report.
 
 They are BatchStartTimeout and the timeout of a message, 10 each (_purge_missing_jobs in src/slurmctld/job_mgr.c).
 """
 
 SETTLE = 5.0
-"""Seconds in which jobs that wait start on what has become free, so that numbers that were given twice are found."""
+"""Seconds in which pending jobs start on freed resources, so that duplicate job numbers are found."""
 
 COUNTED = "jobs-counted"
 """Name of a note: the start time of the slurmctld to which the workers last reported their jobs."""
 
 STATE = "/var/spool"
-"""StateSaveLocation where slurm.conf names none, in Debian's packages."""
+"""Default StateSaveLocation of Debian's packages."""
 
 
 class RefusedError(Exception):
@@ -65,12 +65,12 @@ class RefusedError(Exception):
 
 
 class FailedError(Exception):
-    """The new set did not work; the text says why, and what is in force now."""
+    """The new set did not work; the text says why, and which configuration is active now."""
 
 
 @dataclass
 class Outcome:
-    """What was done, or would be."""
+    """The changes made, or in check mode those that would be."""
 
     changed: bool = False
     plan: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ class Outcome:
 
 
 class Run:
-    """One run. `files` are the texts of the managed files by name; one without text is not to be there."""
+    """One run. `files` are the texts of the managed files by name; a file with an empty text is not published."""
 
     def __init__(self, files: Mapping[str, str], store: Store, service: Service, slurm: Slurm) -> None:
         self.files = {name: text for name, text in files.items() if text}
@@ -94,7 +94,7 @@ class Run:
         self.holder = cluster_lock.holder()
 
     def go(self, check_mode: bool, when_idle: bool) -> Outcome:
-        """Do all of it. Raises RefusedError and FailedError."""
+        """Run all steps. Raises RefusedError and FailedError."""
         version = self.slurm.version()
         if not version:
             if check_mode:
@@ -126,7 +126,7 @@ class Run:
         state = self.slurm.state() if answers else self._asleep(old, version)
         verdict = self._judge(bases, version, state)
         if answers and not verdict.plan.refusals:
-            # The gate took its time, in which jobs can have started.
+            # Jobs can have started while the gate ran.
             state = self.slurm.state()
             verdict = dataclasses.replace(verdict, plan=self._plan(bases, version, state))
         waited = False
@@ -145,20 +145,20 @@ class Run:
         return outcome
 
     def _asleep(self, old: Mapping[str, str], version: str) -> State:
-        """Return the jobs in the state of a slurmctld that does not answer, if it can be read with its own files."""
+        """Return the jobs in the saved state of a slurmctld that does not answer, if its files can load it."""
         if not old.get("slurm.conf"):
             return State(heard=False)
         return gate_gate.passage(old, version, State(), _state_directory(old)).queue
 
     def _count_jobs(self, version: str) -> None:
-        """Have the workers say once after a start of slurmctld which jobs they have.
+        """Once after each start of slurmctld, make the workers report their jobs.
 
-        What ended in the last seconds before it was killed is not in its state, and would be on its node for half an
-        hour. It is no change: if slurmctld was right nothing changes. A partition that an administrator has closed
-        would be open again, so there it is left to Slurm.
+        If slurmctld was killed, its state lacks the jobs that ended in the last seconds before; they would occupy their
+        nodes for half an hour. This does not count as a change: if slurmctld's state was right, nothing happens. It
+        would reopen a partition that an administrator has closed, so in that case it is skipped.
         """
         if forks(version):
-            # A reconfigure would replace all daemons.
+            # In these versions, a reconfigure would replace all daemons.
             return
         started = self.slurm.started_at()
         known = self.store.recall(COUNTED).get("start", 0.0)
@@ -172,7 +172,7 @@ class Run:
             time.sleep(SETTLE)
 
     def _ailment(self, answers: bool) -> str:
-        """Return why slurmctld needs a new start with the files that it has; empty if it does not."""
+        """Return why slurmctld must be restarted with its current files; empty if it need not be."""
         if not answers:
             return "slurmctld does not answer"
         return "slurmctld is older than munged" if self.service.outlived_munged() else ""
@@ -183,11 +183,11 @@ class Run:
         return "slurmctld has not loaded its files" if has_loaded(self.slurm.hashes(), noted) is False else ""
 
     def _note_loaded(self) -> None:
-        """Note that what slurmctld has read means what the files say."""
+        """Record that slurmctld has loaded the active files."""
         self.store.note(LOADED, {"hashes": self.slurm.hashes()})
 
     def _revive(self, before: State) -> None:
-        """Start slurmctld with the set that was proven."""
+        """Start slurmctld with the proven set."""
         try:
             self._restart(before)
             self._note_loaded()
@@ -208,24 +208,24 @@ class Run:
         """Return the plan that changes any of the bases into the new set."""
         new = self._all(self.files)
         plan = classify(bases[0], new, version, state)
-        # An edit that may never have been read harms no job when it is undone.
+        # Undoing an edit that the daemons may never have read harms no job.
         planned = {change.difference for change in plan.changes}
         edits = [change for base in bases[1:] for change in classify(base, new, version, state).changes]
         undone = [change.harmless for change in edits if change.difference not in planned]
         return Plan((*plan.changes, *undone))
 
     def _all(self, files: Mapping[str, str]) -> dict[str, str]:
-        """Return a set together with the files of others in /etc/slurm."""
+        """Return a set together with the unmanaged files in /etc/slurm."""
         gone = self.store.managed() - files.keys()
         return {**{name: text for name, text in self.store.seen().items() if name not in gone}, **files}
 
     def _bases(self) -> list[dict[str, str]]:
-        """Return what the daemons may have read: the last good set, an administrator's edit of it, or either."""
+        """Return the configurations that the daemons may have read: the last good set, an edit of it, or both."""
         seen, good = self.store.seen(), self.store.proven()
         if good is None:
             return [seen]
         others = {name: text for name, text in seen.items() if name not in good and name not in self.files}
-        # slurmctld has read edits made before it started; it may have read those made, or published, since.
+        # slurmctld has read files written before it started; it may also have read files written or published since.
         if self.store.is_proven and self.slurm.started_at() > self.store.edited_at(self.files):
             return [seen] if "slurm.conf" in seen else [{**others, **good}]
         return [{**others, **good}, *([seen] if "slurm.conf" in seen else [])]
@@ -238,13 +238,13 @@ class Run:
         if why := self._ailment(answers):
             lines.append(f"{why}: restart slurmctld")
         if not self.store.is_proven and self.store.proven() is not None:
-            lines.insert(0, "an earlier run was interrupted before its configuration was proven: this one continues")
+            lines.insert(0, "an earlier run was interrupted before its configuration was proven: this run continues it")
         return lines
 
     def _apply(self, plan: Plan, old: Mapping[str, str], answers: bool, before: State, outcome: Outcome) -> None:
         good = self.store.proven()
         if good is None and old.get("slurm.conf") and answers:
-            # An administrator's own files, with which slurmctld runs.
+            # slurmctld runs with an administrator's own files.
             self.store.publish({name: text for name, text in old.items() if name in self.files})
             self.store.prove()
         if self.store.proven() is not None:
@@ -256,7 +256,8 @@ class Run:
             self.workers.remember(plan.restart_slurmd)
         try:
             if plan.action is Action.RESTART or self._ailment(answers):
-                # A slurmd that is restarted fetches the files; one that reread them would seem to have been.
+                # Only a restarted slurmd loads these changes; after a mere reread it would look as if it had been
+                # restarted.
                 self._restart(before, tell=plan.restart_slurmd < self.expected.nodes.keys())
             elif plan.action is Action.RECONFIGURE:
                 self._reconfigure(before)
@@ -270,7 +271,7 @@ class Run:
         self.store.prove()
 
     def _restart(self, before: State, tell: bool = True) -> None:
-        """Restart slurmctld, and have the workers fetch what it has now."""
+        """Restart slurmctld, and make the workers fetch its files."""
         self.service.restart()
         self._prove(before)
         if tell:
@@ -295,7 +296,7 @@ class Run:
 
     def _unhealthy(self, before: State) -> str:
         if self.service.state() != "running":
-            return "slurmctld does not run"
+            return "slurmctld is not running"
         if not self.slurm.answers():
             return "slurmctld does not answer"
         nodes = self.slurm.nodes()
@@ -315,7 +316,7 @@ class Run:
         return "; ".join(f"{slurm_jobs.in_words([job])} was {fate}" for job, fate in lost)
 
     def _back(self) -> str:
-        """Return to the last good set; says what is in force now."""
+        """Roll back to the last good set; return which configuration is active now."""
         if not self.store.restore():
             return "There is no earlier configuration to restore: fix the cause and run it again"
         self.expected = conf_model.read((self.store.proven() or {}).get("slurm.conf", ""))
@@ -328,7 +329,7 @@ class Run:
         return "The last good configuration is active again, and slurmctld runs with it"
 
     def _wait(self, plan: Plan, old: Mapping[str, str], version: str) -> State:
-        """Wait until no job blocks the plan; meanwhile nodes that have to become idle accept no new jobs."""
+        """Wait until no job blocks the plan; meanwhile nodes that must become idle accept no new jobs."""
         until = time.monotonic() + WAIT
         while True:
             if plan.waiting_helps:

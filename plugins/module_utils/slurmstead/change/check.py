@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Everything that is asked before a configuration is published, the quickest first."""
+"""All checks before a configuration is published, the quickest first."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ansible.module_utils.slurmstead.slurm.jobs import State
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is to be done, and what speaks against it."""
+    """The plan, and the mistakes that prevent it."""
 
     plan: Plan
     mistakes: tuple[Finding, ...] = ()
-    """With any of them nothing is published."""
+    """If there are any, nothing is published."""
     warnings: tuple[Finding, ...] = ()
     gate_seconds: float = 0.0
-    """How long slurmctld took; 0 where it was not asked."""
+    """Duration of the gate; 0 if it was not needed."""
 
 
 def check(old: Mapping[str, str], new: Mapping[str, str], version: str, state: State, state_directory: str) -> Verdict:
-    """Return the verdict on a new set of files; `old` is what the daemons have.
+    """Return the verdict on a new set of files; `old` is the set that the daemons use.
 
-    Each step runs only if the one before found nothing. The plan names the jobs that block it; even then slurmctld is
-    asked whether it can load the files at all, so that a typo is reported before anyone waits for jobs.
+    Each step runs only if the previous one found nothing. The plan names the jobs that block it; even then the gate
+    checks whether slurmctld can load the files at all, so that a typo is reported before a long wait for jobs.
 
-    Raises OSError where the gate cannot be built.
+    Raises OSError if the gate cannot be built.
     """
     plan = classify(old, new, version, state)
     odd = (*conf_tokens.unknown_words(new, version), *conf_lint.warnings(new))

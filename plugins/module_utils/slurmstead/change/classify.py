@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What it takes to bring a new configuration to the daemons, and what speaks against it: pure functions.
+"""The actions that a new configuration requires, and the jobs that block it: pure functions.
 
 >>> from ansible.module_utils.slurmstead.slurm.jobs import Job
 >>> jobs = State((Job("7", "RUNNING", "main", ("n1",)),))
@@ -30,14 +30,14 @@ BY_HAND = {
     "clustername": "the saved state belongs to the old name",
     "statesavelocation": "slurmctld would start without its jobs: let them end, or stop it and move the directory",
 }
-"""Why a change is refused, where that does not go without saying."""
+"""Why a change is refused, if that is not obvious."""
 
 
 def classify(old: Files, new: Files, version: str, state: State) -> Plan:
-    """Return what it takes to come from the old files to the new ones.
+    """Return the plan that leads from the old files to the new ones.
 
-    `version` is that of the daemons on control, such as 22.05.8; `state` has the jobs. A file that one side lacks is
-    empty there.
+    `version` is that of the daemons on control, such as 22.05.8; `state` has the jobs. A file that is missing on one
+    side counts as empty.
     """
     before, after = conf_model.read(old.get("slurm.conf", "")), conf_model.read(new.get("slurm.conf", ""))
     return Plan(
@@ -103,12 +103,12 @@ def _partitions(before: Model, after: Model, state: State) -> Iterator[Change]:
 
 
 def _is_new(before: Model) -> bool:
-    """Say whether there was no configuration: then everything is added, which goes without saying."""
+    """Say whether there was no configuration: then everything is new and needs no listing."""
     return not before.settings
 
 
 def _named(model: Model, name: str) -> Section:
-    """Return a partition with its nodes in one spelling, whether as ranges or one by one."""
+    """Return a partition with its nodes in a canonical spelling, whether they are written as ranges or one by one."""
     keys = dict(model.partitions[name])
     if "nodes" in keys and keys["nodes"].value.upper() != "ALL":
         names = conf_model.members(model, keys)
@@ -159,7 +159,7 @@ def _plain_file(
         own = Need(need.action, need.slurmd, While.RUNNING) if layout else need
         blocking = state.running if layout else ()
         yield Change(f"{name}: {shown}", was, is_now, own, everywhere if need.slurmd else frozenset(), "", blocking)
-    # Such as topology.conf, which does not consist of keys.
+    # For example topology.conf, which does not consist of keys.
     if not found and _said(before) != _said(now):
         yield Change(f"{name} changed", "", "", need, everywhere if need.slurmd else frozenset())
 
@@ -172,7 +172,7 @@ def _said(text: str) -> set[tuple[str, ...]]:
 
 
 def _differences(old: Section, new: Section) -> Iterator[tuple[str, str, str]]:
-    """Yield the key in lower case, and both values as a person reads them, of what is not the same."""
+    """Yield the key in lower case and both values in readable form, for each key that differs."""
     for key in sorted((old.keys() | new.keys()) - {""}):
         before, now = old.get(key), new.get(key)
         if before and now and conf_model.normal(key, before.value) == conf_model.normal(key, now.value):

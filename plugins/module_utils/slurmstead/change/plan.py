@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The differences between two configurations with what each takes, and what they take together."""
+"""The differences between two configurations, the action that each requires, and the action for all together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible.module_utils.slurmstead.slurm.jobs import Job, in_words
 
 @dataclass(frozen=True)
 class Change:
-    """One difference: what it is about, and what it takes."""
+    """One difference: its subject, and the action that it requires."""
 
     what: str
     old: str
@@ -22,16 +22,16 @@ class Change:
     """The nodes on which slurmd is restarted."""
     reason: str = ""
     blocking: tuple[Job, ...] = ()
-    """The jobs that it would hurt."""
+    """The jobs that it would harm."""
 
     @property
     def refused(self) -> bool:
-        """Whether it must not be made now."""
+        """Whether it is refused now."""
         return bool(self.blocking)
 
     @property
     def harmless(self) -> Change:
-        """The same change where no job depends on it."""
+        """The same change if no job depends on it."""
         return replace(self, blocking=())
 
     @property
@@ -41,7 +41,7 @@ class Change:
 
     @property
     def line(self) -> str:
-        """The change as a person reads it."""
+        """The change in readable form."""
         if self.refused:
             return f"{self.difference}: refused{self.because}"
         done = {Action.NOTHING: "nothing", Action.RECONFIGURE: "reconfigure", Action.RESTART: "restart slurmctld"}
@@ -59,44 +59,44 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """All changes, and what they take together."""
+    """All changes, and the action that they require together."""
 
     changes: tuple[Change, ...] = ()
 
     @property
     def action(self) -> Action:
-        """What is done to slurmctld."""
+        """The action on slurmctld."""
         return max((change.need.action for change in self.changes), default=Action.NOTHING)
 
     @property
     def restart_slurmd(self) -> frozenset[str]:
-        """The nodes on which slurmd is restarted, after slurmctld: a worker's files come from there."""
+        """The nodes on which slurmd is restarted, after slurmctld, because workers fetch their files from slurmctld."""
         return frozenset(node for change in self.changes for node in change.slurmd)
 
     @property
     def refusals(self) -> list[str]:
-        """A line for each change that must not be made now."""
+        """A line for each refused change."""
         return [change.line for change in self.changes if change.refused]
 
     @property
     def blocked_nodes(self) -> frozenset[str]:
-        """The nodes that have to become idle."""
+        """The nodes that must become idle."""
         return frozenset(node for change in self.changes for job in change.blocking for node in job.nodes)
 
     @property
     def waiting_helps(self) -> bool:
-        """Whether all refusals end when the running jobs end, so that draining helps."""
+        """Whether no refusal remains once the running jobs have ended, so that draining helps."""
         refused = [change for change in self.changes if change.refused]
         return all(change.need.refused is While.RUNNING for change in refused)
 
     @property
     def lines(self) -> list[str]:
-        """The plan as a person reads it: a line for each change, and what is done."""
+        """The plan in readable form: a line for each change, and the actions."""
         return [change.line for change in self.changes] + ([self.total] if self.changes else [])
 
     @property
     def total(self) -> str:
-        """What is done, in one line."""
+        """The actions, in one line."""
         if self.refusals:
             return "refused: nothing is changed"
         done = {Action.NOTHING: "no daemon is touched", Action.RECONFIGURE: "scontrol reconfigure"}

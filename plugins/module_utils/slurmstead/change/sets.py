@@ -1,14 +1,14 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Sets of configuration files of which one is in force, as a whole, at any moment.
+"""Sets of configuration files; exactly one set is active at any moment, as a whole.
 
-Below /etc/slurm, `slurm.conf` and the other managed files are links into `slurmstead/live`, itself a link to the set in
-force. To publish is to rename that one link, so that no reader and no power cut ever finds half a set:
+Below /etc/slurm, `slurm.conf` and the other managed files are links into `slurmstead/live`, itself a link to the active
+set. Publishing renames that one link, so no reader and no power cut ever sees half a set:
 
     slurm.conf -> slurmstead/live/slurm.conf
     slurmstead/live -> 2026-11-21T10.15.00
     slurmstead/good -> 2026-11-21T10.15.00.good     a copy of the last set that was proven
 
-`good` is a copy, because people edit the files that they find. Where `good` is not that of `live`, a run was
+`good` is a copy, because administrators may edit the active files. If `good` is not a copy of `live`, a run was
 interrupted between publishing and proof.
 """
 
@@ -25,14 +25,14 @@ from typing import Any
 from ansible.module_utils.slurmstead.reach import durable
 
 LIMIT = 1 << 20
-"""Bytes of a file beyond which it is no configuration."""
+"""Larger files, in bytes, are not configuration files."""
 
 SUFFIXES = (".conf", ".lua", ".yaml")
-"""Names of files that slurmctld may read beside slurm.conf; never keys."""
+"""Names of files that slurmctld may read in addition to slurm.conf; never key files."""
 
 
 class Store:
-    """The sets below a directory, which is /etc/slurm."""
+    """The sets below a directory, usually /etc/slurm."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         self.directory = directory
@@ -62,27 +62,27 @@ class Store:
         return self.is_proven and _texts(self.live) != self.proven()
 
     def managed(self) -> frozenset[str]:
-        """Return the names that are links into the set in force."""
+        """Return the names of the links into the active set."""
         names = (path.name for path in self.directory.glob("*") if path.is_symlink())
         return frozenset(name for name in names if os.readlink(self.directory / name) == f"slurmstead/live/{name}")
 
     def differs(self, files: Mapping[str, str]) -> bool:
-        """Say whether Slurm finds other files than these, or finds them in another way."""
+        """Say whether the files that Slurm finds differ from these, or are not links into the active set."""
         seen = self.seen()
         return self.managed() != files.keys() or any(seen.get(name) != text for name, text in files.items())
 
     def edited_at(self, names: Iterable[str]) -> float:
-        """Return when the newest of the files that Slurm finds was put there (seconds since 1970).
+        """Return when the newest of the files was written there (seconds since 1970).
 
-        A file that was copied with its date, as by `cp -a`, can be younger than it says: the date of its inode cannot.
+        Uses the inode's change time: `cp -a` copies a file's modification time, which can then be too old.
         """
         paths = (self.directory / name for name in names)
         return max((path.stat().st_ctime for path in paths if path.exists()), default=0.0)
 
     def publish(self, files: Mapping[str, str]) -> str:
-        """Activate a set. Returns where foreign files that it replaces are kept, if any.
+        """Activate a set. Return where replaced foreign files are kept, if there were any.
 
-        What is there as a plain file is brought into a set first. Every step leaves Slurm with the old set or the new.
+        Plain files are first moved into a set. After every step, Slurm has either the old set or the new one.
         """
         self.sets.mkdir(mode=0o755, exist_ok=True)
         names = files.keys() | self.managed()
@@ -90,7 +90,7 @@ class Store:
         kept = self._adopt(names) if plain else str(self._write(_texts(self.live), ".edited")) if self.is_edited else ""
         new = self._write(files)
         for name in files.keys() - self.managed():
-            # It leads nowhere, and the file is absent as before, until the set is in force.
+            # A dangling link: the file stays absent until the set is active.
             durable.link(self.directory / name, f"slurmstead/live/{name}")
         durable.link(self.live, new.name)
         for name in names - files.keys():
@@ -107,7 +107,7 @@ class Store:
         return str(found)
 
     def _write(self, files: Mapping[str, str], suffix: str = "") -> pathlib.Path:
-        """Write a new set, whole on the disk before it has its name."""
+        """Write a new set; it gets its name only when it is completely on the disk."""
         stamp, number = time.strftime("%Y-%m-%dT%H.%M.%S"), 0
         name = f"{stamp}{suffix}"
         while (self.sets / name).exists():
@@ -156,7 +156,7 @@ class Store:
         return True
 
     def recall(self, name: str) -> dict[str, Any]:
-        """Return what was noted under a name."""
+        """Return the note of a name."""
         try:
             noted = json.loads((self.sets / f"{name}.json").read_text())
         except (FileNotFoundError, ValueError):
@@ -164,7 +164,7 @@ class Store:
         return noted if isinstance(noted, dict) else {}
 
     def note(self, name: str, what: Mapping[str, Any]) -> None:
-        """Note something for the next run; nothing removes the note."""
+        """Store a note for the next run; nothing removes it."""
         path = self.sets / f"{name}.json"
         if not what:
             path.unlink(missing_ok=True)

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a change asks of workers, noted until it is done: this run may be killed, and workers may be off."""
+"""Pending actions on workers, recorded until they are done: this run may be killed, and workers may be off."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ansible.module_utils.slurmstead.workers.reasons import CHANGE, OUTDATED, dr
 
 RESTARTS = "slurmd-restarts"
 DRAINED = "drained"
-"""Names of notes: nodes whose slurmd has to be restarted, with since when; nodes that wait for a change, drained."""
+"""Names of notes: nodes whose slurmd must be restarted, with the time of the request; nodes drained for a change."""
 
 
 class Workers:
-    """The workers of a cluster, and the notes of them in a store."""
+    """The workers of a cluster, and the notes about them in a store."""
 
     def __init__(self, store: Store, slurm: Slurm) -> None:
         self.store = store
         self.slurm = slurm
 
     def drain(self, nodes: Iterable[str]) -> None:
-        """Drain what nobody else has drained."""
+        """Drain the nodes that are not drained yet."""
         shown = self.slurm.nodes()
         ours = set(self.store.recall(DRAINED))
         new = {name for name in nodes if name in shown and not is_drained(shown[name])} - ours
@@ -35,7 +35,7 @@ class Workers:
             self.slurm.update(compress(new), "DRAIN", CHANGE)
 
     def release(self) -> None:
-        """Resume nodes drained to wait, also by a killed run, except those that an administrator drained since."""
+        """Resume nodes that this or a killed run drained for a change, unless an administrator drained them since."""
         noted = self.store.recall(DRAINED)
         if not noted:
             return
@@ -46,13 +46,13 @@ class Workers:
         self.store.note(DRAINED, {})
 
     def remember(self, nodes: Iterable[str]) -> None:
-        """Note that slurmd has to be restarted on some nodes."""
+        """Record that slurmd must be restarted on some nodes."""
         new = dict.fromkeys(nodes, time.time())
         if new:
             self.store.note(RESTARTS, {**self.store.recall(RESTARTS), **new})
 
     def outstanding(self) -> list[str]:
-        """Return the nodes whose slurmd must restart to learn of a change, or of the end of a job."""
+        """Return the nodes whose slurmd must be restarted to load a change, or to notice the end of a job."""
         noted = self.store.recall(RESTARTS)
         shown = self.slurm.nodes()
         doubted = (name for name in shown if is_duplicate(shown[name]))
@@ -64,13 +64,13 @@ class Workers:
         return sorted(left)
 
     def waiting(self) -> dict[str, float]:
-        """Return the same nodes with since when, and leave the notes as they are."""
+        """Return the same nodes with the times of the requests, without changing the notes."""
         noted = self.store.recall(RESTARTS)
         return _owed(noted, self.slurm.nodes() if noted else {})
 
 
 def _owed(noted: Mapping[str, float], shown: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
-    """Return the noted nodes whose slurmd has not been restarted since, or that are still drained for it."""
+    """Return the recorded nodes whose slurmd has not been restarted since, or that are still drained for it."""
     return {
         name: since
         for name, since in noted.items()
@@ -80,7 +80,7 @@ def _owed(noted: Mapping[str, float], shown: Mapping[str, Mapping[str, str]]) ->
 
 
 def strays(found: Iterable[str], known: State, node: str) -> list[str]:
-    """Return the numbers of jobs that were found on a node, and that slurmctld does not have there.
+    """Return the numbers of jobs found on a node that slurmctld does not know there.
 
     >>> from ansible.module_utils.slurmstead.slurm.jobs import Job
     >>> strays(["7", "8"], State((Job("7", "RUNNING", nodes=("n1",)), Job("8", "RUNNING", nodes=("n2",)))), "n1")

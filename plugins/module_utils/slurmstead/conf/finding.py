@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a configuration, and the line of the source on which it is wrong: pure functions."""
+"""Mistakes in a configuration, and the source line of each: pure functions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from ansible.module_utils.slurmstead.conf import lines as conf_lines
 
 LONGEST = 100
-"""Characters of a source line that are shown."""
+"""Maximum number of characters shown of a source line."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One mistake: where, what, and what to do. Without a line it is about the whole file, or about the machine."""
+    """One mistake: where, what, and what to do. Without a line it concerns the whole file, or the machine."""
 
     what: str
     file: str = ""
@@ -53,10 +53,10 @@ WORD = re.compile(r"[A-Za-z0-9_./\[\]-]+")
 
 
 def locate(files: Mapping[str, str], message: str) -> tuple[str, int]:
-    """Return the file and number of the line that a message is about, or no line.
+    """Return the file and number of the line that a message concerns, or no line.
 
-    It is the line that shares most words with the message, a value counting more than a key, and a later line more than
-    an earlier one: of two lines that contradict each other, the later one is the slip.
+    This is the line that shares most words with the message. A value counts more than a key, and a later line more than
+    an earlier one: of two contradicting lines, the later one is probably the mistake.
 
     >>> locate({"slurm.conf": "PartitionName=a Nodes=n1\\nPartitionName=b Nodes=n9"}, "Invalid nodes in partition b")
     ('slurm.conf', 2)

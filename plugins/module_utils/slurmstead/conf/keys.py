@@ -1,13 +1,13 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """The keys that slurm.conf and cgroup.conf can hold, by Slurm version.
 
-Each table has one line per key: its name as Slurm spells it, the type of its value and, where not every supported
-version has it, the versions that do (`22.05..` from 22.05 on, `..23.11` up to 23.11).
+Each table has one line per key: its name as Slurm spells it, the type of its value and, if not every supported version
+has it, the versions that do (`22.05..` from 22.05 on, `..23.11` up to 23.11).
 
 Source: the option tables that Slurm's own parser uses, at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1 and 24-11-5-1
 (src/common/read_config.c: slurm_conf_options, _nodename_options, _partition_options; src/common/cgroup.c, since 23.02
-src/interfaces/cgroup.c: options). A key that a version's parser only reads to reject it, or to say that it ignores it,
-counts as absent from that version. An absent key stops slurmctld and slurmd.
+src/interfaces/cgroup.c: options). If a version's parser knows a key only to reject it or to report that it ignores it,
+the key counts as absent from that version. slurmctld and slurmd do not start with an absent key.
 """
 
 from __future__ import annotations
@@ -394,7 +394,7 @@ TaskAffinity boolean ..21.08
 REMOVED = {
     "AccountingStorageLoc": "remove it",
     "AccountingStoreJobComment": "write AccountingStoreFlags: job_comment",
-    "FastSchedule": "for what FastSchedule: 2 did, write SlurmdParameters: config_overrides",
+    "FastSchedule": "instead of FastSchedule: 2, write SlurmdParameters: config_overrides",
     "FrontendName": "remove it",
     "SallocDefaultCommand": "write LaunchParameters: use_interactive_step",
     "SchedulerAuth": "remove it",

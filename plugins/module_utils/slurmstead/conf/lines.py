@@ -23,19 +23,19 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """The key as it is compared: its case means nothing."""
+        """The key in lower case for comparison; Slurm ignores its case."""
         return self.key.lower()
 
 
 @dataclass(frozen=True)
 class Line:
-    """A logical line: continued lines are one, comments are gone."""
+    """A logical line: continuation lines are joined, comments are removed."""
 
     number: int
     text: str
     pairs: tuple[Pair, ...]
     rest: str = ""
-    """What is no `Key=Value`; Slurm stops there."""
+    """The rest of the line that is not `Key=Value`; Slurm stops there."""
 
     @property
     def include(self) -> str:
@@ -45,7 +45,7 @@ class Line:
 
 
 def without_comment(text: str) -> str:
-    r"""Return a line up to its comment; `\#` is no comment (_strip_comments).
+    r"""Return a line up to its comment; `\#` does not begin a comment (_strip_comments).
 
     >>> without_comment("SlurmUser=slurm # who"), without_comment(r"MailProg=/a\#b")
     ('SlurmUser=slurm ', 'MailProg=/a#b')
@@ -54,7 +54,7 @@ def without_comment(text: str) -> str:
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    r"""Yield the number and text of each line that says something; a backslash at the end continues it.
+    r"""Yield the number and text of each non-empty line; a backslash at the end continues it.
 
     >>> list(logical_lines("# a\nNodeName=n1 \\\n  CPUs=2\n"))
     [(2, 'NodeName=n1   CPUs=2')]

@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Mistakes that Slurm takes without a word, or with one in its log that nobody reads: pure functions.
+"""Mistakes that Slurm accepts silently, or reports only in its log: pure functions.
 
-Each check yields what is wrong with its line. What slurmctld itself refuses is left to the gate, unless it would wait
-long for it, or say it of another line.
+Each check yields the mistakes in its line. Mistakes that slurmctld itself refuses are left to the gate, unless it would
+report them late or for another line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GRES_KEYS = frozenset(
         *("nodename", "type"),
     }
 )
-"""Of gres.conf (_gres_options in src/interfaces/gres.c, in every supported version)."""
+"""Keys of gres.conf (_gres_options in src/interfaces/gres.c, in every supported version)."""
 
 
 def lint(files: Files) -> list[Finding]:
@@ -45,7 +45,7 @@ def lint(files: Files) -> list[Finding]:
 
 
 def warnings(files: Files) -> list[Finding]:
-    """Return what is odd, and may be meant."""
+    """Return warnings: unusual settings that may be intended."""
     model = conf_model.read(files.get("slurm.conf", ""))
     if model.other or not model.partitions:
         return []
@@ -85,14 +85,14 @@ def _repetitions(model: Model) -> Iterator[Problem]:
 
 def _partitions(model: Model) -> Iterator[Problem]:
     if not model.partitions:
-        yield 0, "there is no partition, so that no job can run", "write a PartitionName line"
+        yield 0, "there is no partition, so no job can run", "write a PartitionName line"
     defaults = [
         (name, keys["default"])
         for name, keys in model.partitions.items()
         if "default" in keys and conf_model.normal("default", keys["default"].value) == "yes"
     ]
     for name, pair in defaults[1:]:
-        yield pair.line, f"{name} is the default partition, and so is {defaults[0][0]}", "keep Default=YES in one"
+        yield pair.line, f"{name} and {defaults[0][0]} are both the default partition", "keep Default=YES in one"
     for keys in model.partitions.values():
         if "maxtime" in keys and "defaulttime" in keys and minutes(keys["defaulttime"]) > minutes(keys["maxtime"]):
             yield keys["defaulttime"].line, "DefaultTime is above MaxTime", "jobs without --time would never start"
@@ -151,7 +151,7 @@ def _nodes(model: Model) -> Iterator[Problem]:
 
 
 def _shape(name: str, keys: Section, line: int) -> Iterator[Problem]:
-    """slurmctld sets CPUs that its arrangement does not make to another number, and says so in its log only."""
+    """If CPUs does not match the sockets, cores and threads, slurmctld changes it, and reports that only in its log."""
     numbers = {
         key: conf_model.number(keys[key].value)
         for key in ("cpus", "boards", "sockets", "corespersocket", "threadspercore")
@@ -160,7 +160,7 @@ def _shape(name: str, keys: Section, line: int) -> Iterator[Problem]:
     cpus = numbers.pop("cpus", None)
     if cpus is None or "corespersocket" not in numbers or any(number is None for number in numbers.values()):
         return
-    # Sockets of a board are per board, and Sockets are not; Boards is 1 with the latter.
+    # SocketsPerBoard is per board, Sockets is in total; with Sockets, Boards is 1.
     sockets = (numbers.get("sockets") or 1) * (numbers.get("boards") or 1)
     cores = sockets * (numbers["corespersocket"] or 1)
     threads = cores * (numbers.get("threadspercore") or 1)

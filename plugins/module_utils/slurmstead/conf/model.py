@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a slurm.conf, cgroup.conf or gres.conf says, whatever the order, case and spacing of its lines.
+"""The meaning of a slurm.conf, cgroup.conf or gres.conf, independent of the order, case and spacing of its lines.
 
-`Include` is not followed: Slurmstead writes none, and what another file says can change behind its back. A file that
-has one is told apart by `includes`; the comparison takes it for a change of everything, and a new file is refused.
+`Include` is not followed: Slurmstead writes none, and an included file can change unnoticed. `includes` marks a file
+that has one; a comparison then counts everything as changed, and as a new file it is refused.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ansible.module_utils.slurmstead.conf.lines import Line, Pair
 from ansible.module_utils.slurmstead.slurm.hostlist import expand
 
 REPEATED = frozenset({"slurmctldhost"})
-"""Keys that may stand on several lines, each adding to the others."""
+"""Keys that may be on several lines; their values add up."""
 
 ALIASES = {"procs": "cpus", "feature": "features", "socketsperboard": "sockets", "shared": "oversubscribe"}
-"""Names of the same thing, by lower case (slurm.conf(5))."""
+"""Synonyms of keys, in lower case (slurm.conf(5))."""
 
 WORDS = frozenset({"yes", "no", "true", "false", "up", "down", "infinite", "unlimited", "all"})
-"""Values whose case means nothing; others are paths and names, or compared as they are."""
+"""Keys whose values are case-insensitive; other values are paths and names, and compared as they are."""
 
 TRUTH = {"true": "yes", "up": "yes", "1": "yes", "false": "no", "0": "no"}
-"""Booleans as they are compared."""
+"""Canonical forms of booleans."""
 
 BOOLEANS = frozenset({"default", "hidden", "rootonly", "lln", "disablerootjobs", "exclusiveuser", "reqresv"})
 """Keys of a partition that are booleans (_partition_options in src/common/read_config.c)."""
@@ -42,14 +42,14 @@ class Model:
     """One file."""
 
     settings: Mapping[str, Pair] = field(default_factory=dict)
-    """Keys of the whole cluster, by lower case; of one that is written twice it is the last, as in Slurm."""
+    """Keys of the whole cluster, in lower case; of a repeated key the last value, as in Slurm."""
     nodes: Mapping[str, Section] = field(default_factory=dict)
     partitions: Mapping[str, Section] = field(default_factory=dict)
     other: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """The lines that begin with NodeSet or DownNodes, normalized, by that key in lower case."""
     includes: tuple[Line, ...] = ()
     repeated: tuple[tuple[str, Pair, Pair], ...] = ()
-    """What is written twice: its kind, the first and the later place."""
+    """Repetitions: the kind, the first and the later place."""
     unreadable: tuple[tuple[Pair, str], ...] = ()
     """Invalid host lists, and why."""
 
@@ -60,7 +60,7 @@ class Model:
 
 
 def normal(key: str, value: str) -> str:
-    """Return a value as it is compared. The order of a list's words means nothing, except of plugins.
+    """Return a value in canonical form. The order of a list's words is ignored, except for plugins.
 
     >>> normal("default", "True"), normal("schedulerparameters", "b, a"), normal("epilog", "/A")
     ('yes', 'a,b', '/A')
@@ -86,7 +86,7 @@ def _spread(pair: Pair, count: int, position: int) -> Pair:
 
 
 class _Reader:
-    """Gathers a model line by line: a DEFAULT line holds for what stands below it."""
+    """Builds a model line by line: a DEFAULT line applies to the lines below it."""
 
     def __init__(self) -> None:
         self.settings: dict[str, Pair] = {}
@@ -114,7 +114,7 @@ class _Reader:
                 self.setting(pair)
 
     def setting(self, pair: Pair) -> None:
-        """Take a key of the whole cluster."""
+        """Add a key of the whole cluster."""
         before = self.settings.get(pair.name)
         if before and pair.name in REPEATED:
             pair = Pair(pair.key, f"{before.value},{pair.value}", before.line)
@@ -123,7 +123,7 @@ class _Reader:
         self.settings[pair.name] = pair
 
     def section(self, first: Pair, rest: list[Pair], into: dict[str, dict[str, Pair]], kind: str) -> None:
-        """Take a line of nodes or of a partition."""
+        """Add a line of nodes or of a partition."""
         own = _keys(rest)
         if first.value.upper() == "DEFAULT":
             self.defaults[first.name].update(own)
@@ -140,12 +140,12 @@ class _Reader:
             spread = {
                 key: _spread(pair, len(names), position) if key in PER_NODE else pair for key, pair in keys.items()
             }
-            # Under no key: where the name itself stands.
+            # Without a key: the place of the name itself.
             into[name] = {**spread, "": Pair(first.key, name, first.line)}
 
 
 def read(text: str) -> Model:
-    """Return what a file says. Host lists and repetitions that are wrong are noted, not raised."""
+    """Return the model of a file. Invalid host lists and repetitions are recorded, not raised."""
     reader = _Reader()
     lines = conf_lines.parse(text)
     for line in lines:
@@ -162,7 +162,7 @@ def read(text: str) -> Model:
 
 
 def members(model: Model, partition: Section) -> frozenset[str]:
-    """Return the names that a partition's Nodes stand for: nodes, or those of a node set."""
+    """Return the nodes of a partition, with node sets resolved."""
     nodes = partition.get("nodes")
     if nodes is None or nodes.value in ("", "(null)"):
         return frozenset()
@@ -175,7 +175,7 @@ def members(model: Model, partition: Section) -> frozenset[str]:
 
 
 def gres_by_node(text: str) -> dict[str, frozenset[str]]:
-    """Return the normalized lines of gres.conf by the node that they are about; those about all under `""`.
+    """Return the normalized lines of gres.conf by node; lines for all nodes are under `""`.
 
     >>> gres_by_node("NodeName=n[1-2] Name=core Count=4")["n2"]
     frozenset({'count=4 name=core'})
@@ -188,7 +188,7 @@ def gres_by_node(text: str) -> dict[str, frozenset[str]]:
             names = expand(nodes) if nodes else [""]
         except ValueError:
             names = [nodes]
-        # A line that is no pairs is a difference all the same.
+        # A line without key=value pairs still counts as a difference.
         shown = " ".join(f"{key}={value}" for key, value in sorted(keys.items())) or line.text
         for name in names:
             found.setdefault(name, set()).add(shown)

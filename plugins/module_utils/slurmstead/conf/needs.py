@@ -1,13 +1,14 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What each daemon needs to follow a change of a key, by version, and which changes hurt jobs.
+"""The action that each daemon needs after a change of a key, by version, and which changes harm jobs.
 
 Source: the manual pages slurm.conf(5), cgroup.conf(5), gres.conf(5) and scontrol(1) of 21.08.5, 22.05.8, 23.11.4 and
 24.11.5 ("A restart of slurmctld is required …"; from 23.11 on "Changes to TCP listening settings will require a daemon
 restart", and scontrol reconfigure starts new daemons, which cannot change ports and authentication), and the FAQ,
-question "add nodes". Where a page is silent about slurmd, a plugin that slurmd loads at its start has it restarted,
-which no job notices. Pages up to 22.05 are silent about keys that slurmctld looks at only once: MaxArraySize
-(max_array_size in src/slurmctld/job_mgr.c), AccountingStorageTRES (_init_tres in src/slurmctld/controller.c), and
-RoutePlugin and PrioritySiteFactorPlugin, whose plugins are loaded once (src/common/slurm_route.c, site_factor.c).
+question "add nodes". If a page does not mention slurmd, a changed plugin that slurmd loads at its start still gets a
+restart of slurmd, which does not affect jobs. Pages up to 22.05 do not mention keys that slurmctld reads only once:
+MaxArraySize (max_array_size in src/slurmctld/job_mgr.c), AccountingStorageTRES (_init_tres in
+src/slurmctld/controller.c), and RoutePlugin and PrioritySiteFactorPlugin, whose plugins are loaded once
+(src/common/slurm_route.c, site_factor.c).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FORKS_TO_RECONFIGURE = (23, 11)
 
 
 class Action(enum.IntEnum):
-    """What is done to slurmctld; the higher number includes the lower."""
+    """Actions on slurmctld; a higher number includes the lower ones."""
 
     NOTHING = 0
     RECONFIGURE = 1
@@ -36,14 +37,14 @@ class While(enum.Enum):
 
     NEVER = "-"
     RUNNING = "running"
-    """while a job runs on a node that it concerns"""
+    """while a job runs on an affected node"""
     ANY = "any"
     """while any job runs or waits: slurmctld would forget it"""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What a change of a key asks for."""
+    """The actions that a change of a key requires."""
 
     action: Action
     slurmd: bool = False
@@ -114,7 +115,7 @@ TaskPlugin D R -
 TLSType B B running
 TopologyPlugin B R -
 """
-"""Key, need up to 22.05, need from 23.11 on, while which jobs a change is refused. A key that is not here: `R R -`.
+"""Key, need up to 22.05, need from 23.11 on, which jobs block the change. A key that is not listed: `R R -`.
 
 `running/-` is refused while jobs run up to 22.05, and never from 23.11 on.
 """
@@ -135,14 +136,14 @@ Sockets B R running
 ThreadsPerCore B R running
 TmpDisk B R -
 """
-"""Keys of a node, likewise; slurmd and the jobs are those of that node."""
+"""The same for keys of a node; slurmd and the jobs are those of that node."""
 
 FILES = """
 cgroup.conf D R -
 gres.conf B R running
 topology.conf B R -
 """
-"""Other files, likewise; any that is not here needs `B R -`."""
+"""The same for other files; a file that is not listed needs `B R -`."""
 
 CGROUP_LAYOUT = frozenset({"cgroupplugin", "cgroupmountpoint"})
 """Keys of cgroup.conf that move the cgroups of running jobs."""
@@ -164,7 +165,7 @@ def forks(version: str) -> bool:
 
 
 def need(table: str, key: str, version: str, otherwise: tuple[str, str, str] = ("R", "R", "-")) -> Need:
-    """Return what a change of a key, or of a file, needs.
+    """Return the need of a changed key or file.
 
     >>> need(SLURM_CONF, "MaxJobCount", "22.05").action.name, need(SLURM_CONF, "MaxJobCount", "24.11").action.name
     ('RESTART', 'RECONFIGURE')

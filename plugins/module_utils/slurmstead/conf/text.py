@@ -25,12 +25,12 @@ def key_value(key: str, value: Any) -> str:
 
 
 def without_null(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values whose keys a person did not delete with null."""
+    """Return the values without those that are null, which delete a default."""
     return {key: value for key, value in values.items() if value is not None}
 
 
 def slurm_keys(values: Mapping[str, Any]) -> str:
-    """Return keys one to a line, sorted; a null value leaves its key out.
+    """Return one key per line, sorted; a null value leaves its key out.
 
     >>> print(slurm_keys({"SlurmUser": "slurm", "AuthType": "auth/munge", "Epilog": None}))
     AuthType=auth/munge

@@ -1,11 +1,11 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The words that keys such as SchedulerParameters can hold, by version. Slurm ignores others without a word.
+"""The words that keys such as SchedulerParameters can hold, by version. Slurm silently ignores other words.
 
 Each line has the words of one key of slurm.conf; `word:22.05..` is known from 22.05 on, `word:..23.11` up to 23.11.
 
-Source: the manual page slurm.conf(5) at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1 and 24-11-5-1, and where the
-code reads words that the page does not name, the code (calls of xstrcasestr and conf_get_opt_str). Keys whose unknown
-words slurmctld refuses, such as DebugFlags, PrologFlags and SelectTypeParameters, are left to the gate.
+Source: the manual page slurm.conf(5) at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1 and 24-11-5-1, and, for words
+missing from that page, the code (calls of xstrcasestr and conf_get_opt_str). Keys whose unknown words slurmctld
+refuses, such as DebugFlags, PrologFlags and SelectTypeParameters, are left to the gate.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def span_of(key: str, word: str) -> list[str]:
 
 
 def unknown_words(files: Mapping[str, str], version: str) -> Iterator[Finding]:
-    """Yield a finding for each word in slurm.conf that the version ignores, with the nearest that it knows."""
+    """Yield a finding for each word in slurm.conf that the version ignores, with the nearest known word."""
     model = conf_model.read(files.get("slurm.conf", ""))
     for key, known in words(version).items():
         pair = model.settings.get(key.lower())

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What differs between the versions of Slurm, other than the keys of its files, which are in keys.py.
+"""Differences between the versions of Slurm, except for the keys of its files, which are in keys.py.
 
 Source: SchedMD/slurm at the tags slurm-21-08-5-1, 22-05-8-1, 23-11-4-1, 24-11-5-1 (RELEASE_NOTES,
 src/common/slurm_protocol_common.h, src/slurmd/common/xcpuinfo.c, src/plugins), and the packages of the distributions.
@@ -24,13 +24,13 @@ class Version:
     oldest_peer: str
     """the oldest slurmd and client that its slurmctld understands"""
     plugins: Mapping[str, bool]
-    """whether it has a plugin, by name, of those that not every version has"""
+    """for each plugin that not every version has: whether it has it, by name"""
     sockets_by_numa: bool
     """whether slurmd knows SlurmdParameters=numa_node_as_socket"""
     hides_slow_cores: bool
     """whether slurmd leaves out the slow cores of Intel unless SlurmdParameters has allow_ecores (since 23.02)"""
     binds_by_hardware: bool
-    """whether task/affinity counts with the sockets and cores of the machine, not with those of its line"""
+    """whether task/affinity uses the sockets and cores of the machine, not those of its line"""
 
 
 _JAMMY = Version(
@@ -70,7 +70,7 @@ OLDEST_PEER = {name: version.oldest_peer for name, version in TABLE.items()} | {
 
 
 def of_release(distribution: str, release: str) -> str | None:
-    """Return the version that a release installs, its names as in os-release(5); None of one that is not supported.
+    """Return the version that a release installs, its names as in os-release(5); None if it is not supported.
 
     >>> of_release("debian", "12")
     '22.05'
@@ -98,7 +98,7 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def series(version: str) -> str:
-    """Return the first two numbers of a version as Slurm writes them: what tells protocols and states apart.
+    """Return the first two numbers of a version as Slurm writes them: they distinguish protocols and states.
 
     >>> series("22.05.8-4+deb12u3"), series("1:23.11.4-1"), series("")
     ('22.05', '23.11', '')
@@ -107,9 +107,9 @@ def series(version: str) -> str:
 
 
 def known(version: str | None) -> Version:
-    """Return what is known of a version: of the newest in the table that is not newer than it.
+    """Return the table's entry for a version: the newest entry that is not newer than it.
 
-    Of no version at all, it is the newest: what it needs in addition, older ones ignore.
+    Without a version, return the newest entry: older versions ignore its additions.
 
     >>> known("22.05.8").codename, known("23.02").codename, known(None).codename, known("25.05").codename
     ('bookworm', 'bookworm', 'trixie', 'trixie')
@@ -119,7 +119,7 @@ def known(version: str | None) -> Version:
 
 
 def can_talk(controller: str, node: str) -> bool:
-    """Say whether slurmctld of the one version understands slurmd and clients of the other.
+    """Say whether slurmctld of the first version understands slurmd and clients of the second.
 
     One that is not in OLDEST_PEER is known to understand its own version only.
 
@@ -131,16 +131,16 @@ def can_talk(controller: str, node: str) -> bool:
 
 
 def mixture_problems(control: str, versions: Mapping[str, str | None]) -> list[str]:
-    """Return a line for each node whose Slurm cannot talk to that of the control node.
+    """Return a line for each node whose Slurm is incompatible with the control node's.
 
-    `versions` are by name of node; what is None or missing was not heard, and is no problem.
+    `versions` are by name of node; nodes without a version did not answer, and are not reported.
     """
     controller = versions.get(control)
     if controller is None:
         return []
     return [
         f"{name}: its release has Slurm {version}, but {control} will have {controller}, "
-        f"which talks to {OLDEST_PEER[controller]} up to {controller}; install the same release on both"
+        f"which is compatible with {OLDEST_PEER[controller]} to {controller}; install the same release on both"
         for name, version in versions.items()
         if version is not None and not can_talk(controller, version)
     ]

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What the gated slurmctld reads: the new files, with nothing in them that reaches out of the gate. Pure functions."""
+"""The files for the gated slurmctld: the new files, without settings that act outside the gate. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ REPLACED = {
     "SlurmctldSyslogDebug": "quiet",
     "StateSaveLocation": "{directory}/state",
 }
-"""Keys that the gate has values of its own for; a key without one is left out. Its log is what it prints."""
+"""Keys that the gate overrides; a key without a value is removed. The gated slurmctld logs to its output."""
 
 LEFT_OUT = frozenset(
     {
         *("authaltparameters", "authalttypes", "authinfo", "cryptotype"),
-        # They write to files, or to servers.
+        # These write to files or servers.
         *("jobcomphost", "jobcomploc", "jobcompparams", "jobcomppass", "jobcompport", "jobcomptype", "jobcompuser"),
         *("slurmschedlogfile", "slurmschedloglevel"),
     }
@@ -36,13 +36,13 @@ PROGRAMS = frozenset(
         *("resvepilog", "resvprolog", "slurmctldprimaryoffprog", "slurmctldprimaryonprog", "suspendprogram"),
     }
 )
-"""Programs that slurmctld runs: in the gate each is one that does nothing."""
+"""Programs that slurmctld runs: in the gate, a program that does nothing replaces each."""
 
 HARMLESS = "/bin/true"
 
 
 def gated(text: str, directory: str) -> str:
-    """Return slurm.conf as the gated slurmctld reads it; every line stays on its number.
+    """Return slurm.conf for the gated slurmctld; every line keeps its number.
 
     >>> print(gated("AuthType=auth/munge ClusterName=a\\nMailProg=/usr/bin/mail", "/g").splitlines()[:2])
     [' ClusterName=a', 'MailProg=/bin/true']
@@ -69,7 +69,7 @@ def gated(text: str, directory: str) -> str:
 
 
 def addresses(files: Mapping[str, str]) -> list[str]:
-    """Return the addresses in parentheses of SlurmctldHost, which the gate's own network has to have.
+    """Return the addresses in parentheses of SlurmctldHost, which the gate's network must have.
 
     >>> addresses({"slurm.conf": "SlurmctldHost=node3(192.168.1.103)"})
     ['192.168.1.103']
@@ -78,7 +78,7 @@ def addresses(files: Mapping[str, str]) -> list[str]:
 
 
 def port(files: Mapping[str, str]) -> int:
-    """Return the first port that slurmctld listens on; 6817 if it is not a port.
+    """Return the first port of slurmctld; 6817 if the value is not a port.
 
     >>> port({"slurm.conf": "SlurmctldPort=7000-7001"})
     7000

@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Has the installed slurmctld load a configuration, in namespaces of its own, on a copy of the live state.
+"""Lets the installed slurmctld load a configuration, in separate namespaces, on a copy of the live state.
 
-It has a network that leads nowhere, process numbers and mounts of its own, its own state, pid file and log, and no
-authentication: it can reach neither the live daemon nor a node, and it ends with the process that started it.
+It has an isolated network, its own process IDs and mounts, its own state, pid file and log, and no authentication: it
+can reach neither the live daemon nor a node, and it ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -31,39 +31,39 @@ SECONDS = 60.0
 
 PREFIX = "slurmstead-gate-"
 PLACE = "/run"
-"""In memory: slurmctld writes its state as if for ever."""
+"""In memory, because slurmctld syncs its state to the disk."""
 
 PARTS = (
     *("job_state", "node_state", "part_state", "resv_state"),
-    # Without last_tres it does not start where slurmdbd cannot be reached (_init_tres in src/slurmctld/controller.c).
+    # Without last_tres, slurmctld does not start if slurmdbd is unreachable (_init_tres in src/slurmctld/controller.c).
     *("assoc_mgr_state", "assoc_usage", "last_tres", "qos_usage"),
 )
-"""Files of the state that are copied beside `clustername` and `last_config_lite`. Not triggers: they run programs."""
+"""State files to copy in addition to `clustername` and `last_config_lite`. Not triggers, because they run programs."""
 
 SPANK = "plugstack.conf"
-"""slurmd and srun act on it; what it includes, slurmctld complains of."""
+"""Only slurmd and srun use it; if it includes other files, slurmctld reports errors."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """How it went: with no findings the configuration may be published."""
+    """The result: without findings the configuration may be published."""
 
     findings: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     seconds: float = 0.0
     queue: State = State(heard=False)
-    """The jobs that slurmctld found in the state."""
+    """The jobs that slurmctld loaded from the state."""
 
 
 def passage(
     files: Mapping[str, str], version: str, live: State, state_directory: str, seconds: float = SECONDS
 ) -> Passage:
-    """Let slurmctld load a set of files, and say what it thinks of them.
+    """Let slurmctld load a set of files, and return its verdict.
 
-    `files` are all files of the directory of slurm.conf by name. `state_directory` is where the live daemon's state is;
-    it need not exist. `live` are the jobs that must still be there.
+    `files` are all files of slurm.conf's directory, by name. `state_directory` holds the live daemon's state; it need
+    not exist. `live` are the jobs that must survive.
 
-    Raises OSError where the gate cannot be built.
+    Raises OSError if the gate cannot be built.
     """
     started = time.monotonic()
     _sweep()
@@ -81,14 +81,14 @@ def passage(
 
 
 def _sweep() -> None:
-    """Remove what a gate left whose caller was killed."""
+    """Remove the remains of a gate whose caller was killed."""
     for path in pathlib.Path(PLACE).glob(f"{PREFIX}*"):
         if time.time() - path.stat().st_mtime > 10 * SECONDS:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _furnish(directory: pathlib.Path, files: Mapping[str, str], live: pathlib.Path) -> None:
-    """Put the files and the copy of the state in place, for the user that slurmctld becomes."""
+    """Write the files and the copy of the state, owned by SlurmUser."""
     directory.chmod(0o755)
     etc, state = directory / "etc", directory / "state"
     etc.mkdir()
@@ -103,7 +103,7 @@ def _furnish(directory: pathlib.Path, files: Mapping[str, str], live: pathlib.Pa
     try:
         owner = pwd.getpwnam(conf_model.read(files.get("slurm.conf", "")).value("SlurmUser", "root")).pw_uid
     except KeyError:
-        # slurmctld says so itself.
+        # slurmctld itself reports this.
         return
     for path in (directory, state, *state.iterdir()):
         os.chown(path, owner, -1)
@@ -124,9 +124,9 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
 def _watch(
     process: subprocess.Popen[bytes], directory: pathlib.Path, files: Mapping[str, str], version: str, until: float
 ) -> tuple[Finding | None, State]:
-    """Wait until it answers; return what is wrong, or its queue.
+    """Wait until it answers; return the findings, or its queue.
 
-    Before 23.11, `scontrol reconfigure`, which informs the workers, is rehearsed as well: it can end slurmctld.
+    Before 23.11, also rehearses `scontrol reconfigure`, because it can crash slurmctld.
     """
     try:
         inside = gate_process.first(process, until)
@@ -144,4 +144,4 @@ def _watch(
         return Finding(f"slurmctld does not start with this configuration: {said}"), State()
     except gate_process.TooLongError as error:
         said = gate_verdict.died_of((directory / "log").read_text(errors="replace"))
-        return Finding(f"slurmctld did not {error} in time; it last said: {said}"), State()
+        return Finding(f"slurmctld did not {error} in time; its last output: {said}"), State()

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a configuration asks of this machine, and the gate does not try: plugins, directories, names and ports."""
+"""Requirements of a configuration on this machine that the gate cannot test: plugins, directories, names and ports."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from ansible.module_utils.slurmstead.conf.finding import Finding
 from ansible.module_utils.slurmstead.conf.model import Model
 
 PLUGIN_DIRECTORIES = ("/usr/lib/*/slurm-wlm", "/usr/lib/*/slurm", "/usr/lib64/slurm")
-"""Where Debian and others keep plugins."""
+"""Plugin directories of Debian and other distributions."""
 
 PLUGIN = re.compile(r"([a-z_]+)/([a-z0-9_]+)")
 PLUGIN_KEY = re.compile(r"(?:type|types|plugin|plugins)$")
 
 
 def check(files: Mapping[str, str], live: Mapping[str, str]) -> list[Finding]:
-    """Return what this machine lacks for a set of files; `live` is the set that is in use."""
+    """Return what this machine lacks for a set of files; `live` is the active set."""
     model, before = conf_model.read(files.get("slurm.conf", "")), conf_model.read(live.get("slurm.conf", ""))
     problems = (*_plugins(model), *directories(model), *_names(model), *_port(model, before))
     return [conf_finding.at(files, "slurm.conf", line, what, advice) for line, what, advice in problems]
 
 
 def _plugins(model: Model) -> Iterator[tuple[int, str, str]]:
-    """The gate has authentication of its own, and slurmctld loads no plugin of slurmd."""
+    """The gate replaces authentication, and slurmctld loads no plugins of slurmd."""
     own = model.value("PluginDir")
     directories = [pathlib.Path(part) for part in own.split(":") if part] or [
         path for pattern in PLUGIN_DIRECTORIES for path in pathlib.Path("/").glob(pattern.lstrip("/"))
@@ -44,14 +44,14 @@ def _plugins(model: Model) -> Iterator[tuple[int, str, str]]:
     for key, pair in model.settings.items():
         for word in pair.value.split(",") if PLUGIN_KEY.search(key) else ():
             match = PLUGIN.fullmatch(word.strip())
-            # Of what is called none there is no file in newer versions.
+            # In newer versions, plugins named `none` have no file.
             if match and match[2] != "none" and f"{match[1]}_{match[2]}.so" not in known:
-                advice = "correct the name, or install the package that has it"
+                advice = "correct the name, or install the package that contains it"
                 yield pair.line, f"Slurm has no plugin {word.strip()} on this machine", advice
 
 
 def directories(model: Model) -> Iterator[tuple[int, str, str]]:
-    """Yield line, cause and advice of each directory that slurmctld cannot write into."""
+    """Yield line, cause and advice for each directory that slurmctld cannot write to."""
     user = model.value("SlurmUser", "root")
     state, log = model.settings.get("statesavelocation"), model.settings.get("slurmctldlogfile")
     if state:
@@ -65,7 +65,7 @@ def directories(model: Model) -> Iterator[tuple[int, str, str]]:
 
 
 def not_writable(path: pathlib.Path, user: str) -> str:
-    """Say why a user cannot write into a directory, or nothing; a user that does not exist is the gate's to name."""
+    """Return why a user cannot write to a directory, or nothing; the gate reports a user that does not exist."""
     try:
         seen, entry = path.stat(), pwd.getpwnam(user)
     except OSError as error:
@@ -78,12 +78,12 @@ def not_writable(path: pathlib.Path, user: str) -> str:
     shift = 6 if seen.st_uid == entry.pw_uid else 3 if seen.st_gid in groups else 0
     allowed = entry.pw_uid == 0 or (seen.st_mode >> shift) & 0o3 == 0o3
     if not allowed or os.statvfs(path).f_flag & os.ST_RDONLY or str(path).startswith(("/proc/", "/sys/")):
-        return f"{user} cannot write into {path}"
+        return f"{user} cannot write to {path}"
     return ""
 
 
 def _names(model: Model) -> Iterator[tuple[int, str, str]]:
-    """Debian's Slurm asks ten times, a second apart, for a name that there is not, in each command."""
+    """In each command, Debian's Slurm tries ten times, once a second, to resolve an unknown name."""
     for name, keys in model.nodes.items():
         pair = keys.get("nodeaddr", keys[""])
         if "state" in keys and keys["state"].value.upper() in ("CLOUD", "FUTURE"):

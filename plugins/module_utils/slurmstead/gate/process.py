@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""slurmctld in namespaces of its own: started, looked at, asked, and ended together with whatever it has started."""
+"""slurmctld in separate namespaces: starts it, monitors it, queries it, and ends it with all its child processes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ansible.module_utils.slurmstead.gate import files as gate_files
 SLURMCTLD = "/usr/sbin/slurmctld"
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-# The scripts of jobs are read where they are, and cannot be written. The shell stays: as the first process of its
-# namespace it takes all others with it, and unlike slurmctld it keeps the signal at its parent's death when it changes
+# Job scripts are mounted read-only from their place. The shell must not exec: as the first process of its
+# namespace it ends all others with it, and unlike slurmctld it keeps the signal at its parent's death when it changes
 # its user (prctl(2), PR_SET_PDEATHSIG).
 START = """
 set -e
@@ -38,13 +38,13 @@ exit $?
 
 
 class TooLongError(Exception):
-    """The deadline passed; the text says in what."""
+    """The deadline passed; the text says during what."""
 
 
 @contextlib.contextmanager
 def slurmctld(directory: pathlib.Path, files: Mapping[str, str], live: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run it; it ends with the block, and with this process."""
-    # glibc resolves names only where there is an address that is not the loopback's.
+    """Run it during the block; it also ends with this process."""
+    # glibc resolves names only if there is an address other than loopback's.
     own = ["192.0.2.1/32", *(f"{address}/{128 if ':' in address else 32}" for address in _addresses(files))]
     command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child"]
     environment = {
@@ -67,7 +67,7 @@ def slurmctld(directory: pathlib.Path, files: Mapping[str, str], live: str) -> I
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End all of it. With the first process of a namespace the kernel ends the others, before unshare hears of it."""
+    """End all processes. When a namespace's first process ends, the kernel ends the others, before unshare notices."""
     children = _children(process)
     for child in children:
         with contextlib.suppress(ProcessLookupError):
@@ -82,11 +82,11 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _children(process: subprocess.Popen[bytes]) -> list[int]:
-    """Return what unshare has started. Not every kernel of a board lists children itself (CONFIG_PROC_CHILDREN)."""
+    """Return the child process of unshare. Some boards' kernels cannot list children (CONFIG_PROC_CHILDREN)."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # proc(5): the name, in parentheses, may hold anything; then state and parent.
+            # proc(5): the name, in parentheses, may contain any character; then follow state and parent.
             if path.read_text().rpartition(")")[2].split()[1] == str(process.pid):
                 found.append(int(path.parent.name))
     return found
@@ -111,7 +111,7 @@ def pause(process: subprocess.Popen[bytes], until: float, what: str) -> None:
 
 
 def first(process: subprocess.Popen[bytes], until: float) -> int:
-    """Return the number of the process in the namespaces, which becomes slurmctld."""
+    """Return the ID of the process in the namespaces that becomes slurmctld."""
     while not (children := _children(process)):
         pause(process, until, "start")
     return children[0]
@@ -129,9 +129,9 @@ def listens(pid: int, port: int) -> bool:
 
 
 def ask(process: subprocess.Popen[bytes], command: list[str], configuration: str, until: float) -> str:
-    """Return what a client of the gated slurmctld prints; one that is not answered is asked again.
+    """Return the output of a client of the gated slurmctld; without an answer, try again.
 
-    A client waits for a slurmctld that has ended, so that both are looked at.
+    A client would wait for a slurmctld that has ended, so both are monitored.
     """
     while True:
         with tempfile.TemporaryFile("w+") as output:

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What the gated slurmctld says of a configuration: pure functions on its output and its queue."""
+"""The gated slurmctld's verdict on a configuration: pure functions on its output and its queue."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ NOISE = re.compile(
     r"Job accounting information gathered|Even though we are collecting|pmix|PMIx|No memory enforcing|"
     r"state file|Trying backup state|state save file|cannot stat|Configured MailProg|"
     r"Trying to recover|last_config_lite|priority_last_decay|Invalid RPC|connect|Unable to contact|"
-    # Of nodes and jobs that are to go there is more exact news in the queue.
+    # The queue gives more exact information about removed nodes and jobs.
     r"lookup failure for node|has vanished from configuration|invalid node specified|JobId=|"
     r"without --systemd|Lua|dbus|topology\.conf: No such|Unable to (?:register|resolve)|does not match|"
     r"glob parsing|\"Include\" failed|Node ping|Nodes .* not responding|error in completing|Registered PMIx|agent"
 )
-"""Errors that a good configuration has as well, or that belong to the gate."""
+"""Errors that also occur with a good configuration, or only because of the gate."""
 
 CONSEQUENCE = re.compile(r"Unable to process|Could not open/read/parse|[Ff]ailed to initialize")
-"""What slurmctld dies of after it has said why."""
+"""Fatal messages that follow the actual cause."""
 
 OF_KEY = {
     "not a valid controller": ("SlurmctldHost", "use the name of this machine that `hostname` prints"),
@@ -37,10 +37,10 @@ OF_KEY = {
         "keep the name, or, without any jobs, stop slurmctld and delete clustername in StateSaveLocation",
     ),
 }
-"""Messages that name no line, with the key that they are about, and what to do."""
+"""Messages without a line, with the key that they concern, and what to do."""
 
 MOST = 6
-"""Lines of a daemon's words that are shown."""
+"""Maximum number of lines of a daemon's output to show."""
 
 
 def messages(log: str) -> list[tuple[str, str]]:
@@ -58,9 +58,9 @@ def messages(log: str) -> list[tuple[str, str]]:
 
 
 def findings(log: str, files: Mapping[str, str]) -> list[Finding]:
-    """Return what slurmctld complains of, each line of the source once, with the first words about it.
+    """Return slurmctld's complaints: for each source line only the first.
 
-    What has no line is kept where slurmctld died of it, or where it is all there is.
+    A complaint without a line is kept if it was fatal to slurmctld, or if there is no other.
     """
     found: dict[tuple[str, int] | str, Finding] = {}
     errors: list[Finding] = []
@@ -90,7 +90,7 @@ def _finding(text: str, files: Mapping[str, str]) -> Finding:
 
 
 def died_of(log: str, most: int = 3) -> str:
-    """Return the last errors of a daemon, each once, in which the cause is, else its last words.
+    """Return a daemon's last distinct errors, which contain the cause; without errors, its last output.
 
     >>> died_of("slurmctld: error: no key file\\nslurmctld: fatal: failed to initialize auth plugin")
     'no key file; failed to initialize auth plugin'
@@ -100,16 +100,16 @@ def died_of(log: str, most: int = 3) -> str:
 
 
 def recovered(log: str) -> frozenset[str]:
-    """Return the numbers of the jobs that it found in the state."""
+    """Return the numbers of the jobs that it loaded from the state."""
     return frozenset(RECOVERED.findall(log))
 
 
 def job_findings(log: str, live: State, gated: State) -> list[Finding]:
     """Return a finding for each job that the configuration would end, requeue or forget.
 
-    The copied state is some seconds old (SAVE_MAX_WAIT in src/slurmctld/state_save.c): a job that it does not have is
-    not missed, and one that waits in it was not taken off its nodes unless slurmctld says so. Where no controller runs,
-    the gate's queue is all there is.
+    The copied state is some seconds old (SAVE_MAX_WAIT in src/slurmctld/state_save.c): a job missing from it does not
+    count as lost, and a job pending in it was only requeued if slurmctld reports that. If no controller runs, the
+    gate's queue is the only source.
     """
     known, after = recovered(log), slurm_jobs.by_number(gated)
     if live.heard:

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a machine is, what is remembered of it, and what that makes of its line in slurm.conf.
+"""The hardware of a machine: measurement, record, and the resulting line in slurm.conf.
 
-The module slurm_hardware measures, the filters of plugins/filter render.
+The module slurm_hardware measures; the filters of plugins/filter render the lines.
 """

@@ -1,7 +1,7 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What hwloc sees of a machine: slurmd counts sockets, cores and threads with it, not with /sys.
+"""A machine's topology according to hwloc: slurmd counts sockets, cores and threads with it, not with /sys.
 
-The library comes with slurmd, its tools do not, so it is called directly.
+slurmd depends on the library but not on its tools, so this calls the library directly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COUNTED = {
     "cores": "Core",
     "pus": "PU",
 }
-"""Name in what is reported by hwloc's type."""
+"""Key of the result, by hwloc's type."""
 
 
 def export(library: str = LIBRARY) -> str | None:
@@ -69,7 +69,7 @@ def export(library: str = LIBRARY) -> str | None:
 
 
 def counts(xml: str) -> dict[str, Any] | None:
-    """Return how many objects of each kind there are, and what slurmd would take for a socket; None if it is no XML.
+    """Return the number of objects of each kind, and the candidates for sockets; None if it is not XML.
 
     `numa_parent` is the type of the object that holds the first NUMA node: a socket with
     `SlurmdParameters=numa_node_as_socket`. `l3_cores` is the number of cores below an L3 cache: all of them can be in
@@ -97,11 +97,11 @@ def _parent_of_first(root: ElementTree.Element, kind: str) -> str | None:
         for child in parent.findall("object")
         if child.get("type") == kind
     ]
-    # min() keeps the order of the document where two numbers are the same.
+    # For equal numbers, min() returns the first in document order.
     return min(pairs, key=lambda pair: pair[0])[1] if pairs else None
 
 
 def look(library: str = LIBRARY) -> dict[str, Any] | None:
-    """Return `counts` of this machine; None where hwloc cannot say."""
+    """Return `counts` of this machine; None if hwloc fails."""
     xml = export(library)
     return counts(xml) if xml else None

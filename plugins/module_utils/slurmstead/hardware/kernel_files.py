@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Files in which the kernel says something. Functions take the root of a tree."""
+"""Readers for files of the kernel. Functions take the root of a tree."""
 
 from __future__ import annotations
 

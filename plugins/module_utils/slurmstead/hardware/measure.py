@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What /sys and /proc say of a machine. Each function takes the root of a tree; what is missing there is None or empty.
+"""Measures a machine from /sys and /proc. Each function takes the root of a tree; missing values are None or empty.
 
 Source of /sys/devices/system/cpu: Documentation/ABI/stable/sysfs-devices-system-cpu of the kernel.
 """
@@ -17,12 +17,12 @@ from typing import Any
 from ansible.module_utils.slurmstead.hardware.kernel_files import cgroup, text
 
 FAST = 0.75
-"""A core is fast from this part of the highest capacity on: fast cores of one chip differ by a few per cent."""
+"""A core is fast from this fraction of the highest capacity: fast cores of one chip differ by a few per cent."""
 
 SLURMD_KEYS = ("CPUs", "Boards", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore", "RealMemory")
 
 NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|dm-|md|nbd|drbd)\d+|mmcblk\d+(boot\d+|rpmb)")
-"""Block devices that are no disks of their own."""
+"""Block devices that are not disks."""
 
 
 def expand(cpus: str) -> set[int]:
@@ -54,7 +54,7 @@ def compress(cpus: Iterable[int]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Cpu:
-    """A CPU that is online: the names of what it is a part of, and its capacity (the fastest has 1024)."""
+    """An online CPU: the names of its core, cluster and package, and its capacity (the fastest has 1024)."""
 
     package: str
     core: str
@@ -63,11 +63,11 @@ class Cpu:
 
 
 def cpus(root: Path) -> dict[int, Cpu]:
-    """Return the CPUs that are online by number. One whose place nobody knows is a core of its own."""
+    """Return the online CPUs by number. A CPU without topology counts as a separate core."""
     directory = root / "sys/devices/system/cpu"
     online = text(directory / "online")
     if online is None:
-        # Only a CPU that is online has a topology.
+        # Only online CPUs have a topology.
         names = (path.parts[-2] for path in directory.glob("cpu[0-9]*/topology"))
         online = ",".join(name.removeprefix("cpu") for name in names)
     return {number: _cpu(directory / f"cpu{number}", number) for number in sorted(expand(online))}
@@ -81,14 +81,14 @@ def _cpu(path: Path, number: int) -> Cpu:
         package=text(topology / "physical_package_id") or "-1",
         # Linux before 5.3 has only the second name.
         core=text(topology / "core_cpus_list") or text(topology / "thread_siblings_list") or str(number),
-        # Linux has no number for it where the firmware names no clusters.
+        # Linux has no cluster number if the firmware describes no clusters.
         cluster=None if cluster in (None, "", "-1", "65535") else cluster,
         capacity=int(capacity) if capacity and capacity.isdigit() else None,
     )
 
 
 def arrangement(found: Mapping[int, Cpu]) -> dict[str, int | None]:
-    """Return how CPUs are arranged; where packages or cores differ, the largest one counts."""
+    """Return the arrangement of CPUs; if packages or cores differ, the largest one counts."""
     if not found:
         return dict.fromkeys(("cpus", "sockets", "cores", "cores_per_socket", "threads_per_core", "clusters"))
     threads = collections.Counter((cpu.package, cpu.core) for cpu in found.values())
@@ -105,7 +105,7 @@ def arrangement(found: Mapping[int, Cpu]) -> dict[str, int | None]:
 
 
 def capacities(found: Mapping[int, Cpu]) -> dict[str, int]:
-    """Return capacity by list of CPUs; empty where the kernel gives none."""
+    """Return capacity by list of CPUs; empty if the kernel reports none."""
     groups: dict[int, list[int]] = {}
     for number, cpu in found.items():
         if cpu.capacity is not None:
@@ -120,7 +120,7 @@ def core_types(root: Path) -> dict[str, str]:
 
 
 def slow_cpus(found: Mapping[int, Cpu], types: Mapping[str, str]) -> set[int]:
-    """Return the CPUs of slow cores; empty where all are alike or nobody knows."""
+    """Return the CPUs of slow cores; empty if all are alike or the kernel does not say."""
     known = {number: cpu.capacity for number, cpu in found.items() if cpu.capacity is not None}
     highest = max(known.values(), default=0)
     by_capacity = {number for number, capacity in known.items() if capacity < FAST * highest}
@@ -128,22 +128,22 @@ def slow_cpus(found: Mapping[int, Cpu], types: Mapping[str, str]) -> set[int]:
 
 
 def fast_and_slow(found: Mapping[int, Cpu], slow_cpus: Container[int]) -> tuple[int, int]:
-    """Return the numbers of fast and of slow cores; 0 and 0 where all are alike or nobody knows."""
+    """Return the numbers of fast and of slow cores; 0 and 0 if all are alike or the kernel does not say."""
     slow = {(cpu.package, cpu.core) for number, cpu in found.items() if number in slow_cpus}
     fast = {(cpu.package, cpu.core) for cpu in found.values()} - slow
     return (len(fast), len(slow)) if fast and slow else (0, 0)
 
 
 def offline(root: Path) -> str | None:
-    """Return the CPUs that are there and switched off."""
+    """Return the CPUs that are present and switched off."""
     directory = root / "sys/devices/system/cpu"
     present, online = text(directory / "present"), text(directory / "online")
-    # The kernel's own list of offline CPUs has those that could be plugged in, too.
+    # The kernel's list of offline CPUs also contains CPUs that could be hot-plugged.
     return None if present is None or online is None else compress(expand(present) - expand(online))
 
 
 def numa_nodes(root: Path) -> int | None:
-    """Return the number of NUMA nodes; None where the kernel knows of none."""
+    """Return the number of NUMA nodes; None if the kernel reports none."""
     return len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or None
 
 
@@ -154,7 +154,7 @@ def memory(root: Path) -> int | None:
 
 
 def device_tree(root: Path) -> dict[str, Any]:
-    """Return the names in the device tree: `board` for people, `compatible` from the board to its chip."""
+    """Return the names in the device tree: `board` is readable, `compatible` goes from the board to its chip."""
     strings = {name: text(root / "proc/device-tree" / name) for name in ("model", "compatible")}
     names = {name: [part for part in (value or "").split("\0") if part] for name, value in strings.items()}
     return {"board": next(iter(names["model"]), None), "compatible": names["compatible"]}
@@ -198,7 +198,7 @@ def slurmd_says(stdout: str) -> dict[str, int] | None:
 
 
 def measure(root: Path) -> dict[str, Any]:
-    """Return all that the files of a machine tell."""
+    """Return all measurements from the files of a machine."""
     found = cpus(root)
     types = core_types(root)
     slow_ones = slow_cpus(found, types)

@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Lines of nodes: pure functions from what was measured and what a person declares to keys of slurm.conf(5).
+"""Lines of nodes: pure functions from measured and declared values to keys of slurm.conf(5).
 
-`hardware` is what slurm_hardware remembers of a node: counts in `cpus`, `sockets`, `cores_per_socket` and
-`threads_per_core`, MiB in `memory`, and more that need not be there. Measured values are by name of node.
+`hardware` is slurm_hardware's record of a node: counts in `cpus`, `sockets`, `cores_per_socket` and `threads_per_core`,
+MiB in `memory`, and optional values. Measured values are by name of node.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ansible.module_utils.slurmstead.hardware import core_gres
 from ansible.module_utils.slurmstead.hardware.measure import expand
 
 MEMORY_SHARE = 0.95
-"""Part of the measured memory for jobs: it shrinks with kernels and firmware, and a node below its line is drained."""
+"""Fraction of the memory for jobs: new kernels leave less, and Slurm drains a node with less than its line says."""
 
 ARRANGEMENT = ("Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")
-"""Keys of a node's line whose product is its number of CPUs; what a line leaves out is 1."""
+"""Keys of a node's line whose product is its number of CPUs; a missing key counts as 1."""
 
 ALIASES = {"Feature": "Features", "Procs": "CPUs"}
-"""Older names of keys; a line with both has one of them twice."""
+"""Older names of keys; a line with both names has the key twice."""
 
 ARCHITECTURES = {
     "aarch64": "arm64",
@@ -33,10 +33,10 @@ ARCHITECTURES = {
     "ppc64le": "ppc64el",
     "x86_64": "amd64",
 }
-"""Debian's name by that of uname(2), where they differ."""
+"""Debian's architecture name by that of uname(2), if they differ."""
 
 FEATURE = re.compile(r"[A-Za-z0-9_.:=+-]+")
-"""What else `--constraint` of sbatch(1) would read as an operator."""
+"""Characters that `--constraint` of sbatch(1) would read as operators."""
 
 LESS = "declare less, or nothing"
 
@@ -46,10 +46,10 @@ class NodeError(ValueError):
 
 
 def seen_by_slurmd(hardware: Mapping[str, Any], version: str | None) -> tuple[int, int, int, int]:
-    """Return the CPUs, sockets, cores of a socket and threads of a core of which slurmd counts the CPUs.
+    """Return the numbers of CPUs, sockets, cores per socket and threads per core that slurmd uses.
 
-    slurmd from 23.02 on leaves out the slow cores of Intel, so a node's line must not have them either. Elsewhere it
-    counts what is online. Without a version it is the newest's view: a line with fewer CPUs is right for any.
+    From 23.02 on, slurmd leaves out the slow cores of Intel, so a node's line must not count them either. On other CPUs
+    it counts all that are online. Without a version, assumes the newest: a line with fewer CPUs suits every version.
     """
     types = hardware.get("core_types") or {}
     fast = hardware.get("fast_cores") or 0
@@ -60,21 +60,21 @@ def seen_by_slurmd(hardware: Mapping[str, Any], version: str | None) -> tuple[in
 
 
 def is_asymmetric(hardware: Mapping[str, Any]) -> bool:
-    """Say whether packages or cores of a node differ in size, so that no sockets x cores x threads are its CPUs."""
+    """Say whether a node's packages or cores differ in size: sockets x cores x threads is not its number of CPUs."""
     cpus, *sizes = seen_by_slurmd(hardware, hardware.get("slurm"))
     return math.prod(sizes) != cpus
 
 
 def node_shape(hardware: Mapping[str, Any], declared: Mapping[str, Any], version: str | None) -> dict[str, Any]:
-    """Return the keys that say how many CPUs a node has and how they are arranged.
+    """Return the keys for the number and arrangement of a node's CPUs.
 
-    Sockets x cores x threads that do not make up the CPUs, as on boards with unequal clusters, become one socket that
-    holds every CPU as a core: Slurm would otherwise lose what does not divide. So do declared CPUs that are not the
-    number of sockets, of cores or of threads: Slurm would set them back to the measured number (`CPUs` in
-    slurm.conf(5)). A declared arrangement has as many CPUs as it makes, unless CPUs are declared as well.
+    If sockets x cores x threads does not equal the CPUs, as on boards with unequal clusters, the node becomes one
+    socket with every CPU as a core: Slurm would otherwise lose the remainder. The same holds for declared CPUs that are
+    not the number of sockets, cores or threads: Slurm would reset them to the measured number (`CPUs` in
+    slurm.conf(5)). A declared arrangement determines the CPUs, unless CPUs are declared too.
 
-    Raises NodeError where the declared values contradict each other, or are more than there is: with config_overrides
-    Slurm would trust them.
+    Raises NodeError if the declared values contradict each other or exceed the hardware: with config_overrides Slurm
+    would trust them.
     """
     cpus, sockets, cores, threads = seen_by_slurmd(hardware, version)
     if sockets * cores * threads != cpus:
@@ -84,7 +84,7 @@ def node_shape(hardware: Mapping[str, Any], declared: Mapping[str, Any], version
         sockets, cores, threads = 1, own["CPUs"], 1
     shape = {"Boards": 1, "SocketsPerBoard": sockets, "CoresPerSocket": cores, "ThreadsPerCore": threads}
     if "Sockets" in own:
-        # slurm.conf(5): the one excludes the other.
+        # slurm.conf(5): these keys exclude each other.
         del shape["SocketsPerBoard"], shape["Boards"]
     shape |= own if own else {"CPUs": cpus}
     _refuse(shape, own, hardware["cpus"])
@@ -98,7 +98,7 @@ def _count(key: str, value: Any) -> int:
 
 
 def _refuse(shape: Mapping[str, int], own: Mapping[str, int], measured: int) -> None:
-    """Raise NodeError if declared CPUs or a declared arrangement cannot be; `measured` is the number of CPUs."""
+    """Raise NodeError if declared CPUs or a declared arrangement are impossible; `measured` is the number of CPUs."""
     sizes = {key: shape[key] for key in ARRANGEMENT if key in shape and (key != "Boards" or key in own)}
     arrangement = " ".join(f"{key}={value}" for key, value in sizes.items())
     threads = math.prod(sizes.values())
@@ -107,17 +107,17 @@ def _refuse(shape: Mapping[str, int], own: Mapping[str, int], measured: int) -> 
     if cpus is not None and cpus > measured:
         raise NodeError(f"CPUs={cpus} is declared, but the node has {measured} CPUs; {LESS}")
     if own.keys() - {"CPUs"} and threads > measured:
-        raise NodeError(f"{arrangement} is declared and makes {threads} CPUs, but the node has {measured}; {LESS}")
+        raise NodeError(f"{arrangement} is declared, which makes {threads} CPUs, but the node has {measured}; {LESS}")
     if own.keys() > {"CPUs"} and cpus not in (threads, cores, cores // shape["CoresPerSocket"]):
         raise NodeError(
-            f"CPUs={cpus} is declared, but {arrangement} makes {threads} CPUs; declare one of the two, or as many"
+            f"CPUs={cpus} is declared, but {arrangement} makes {threads} CPUs; declare one of them, or equal numbers"
         )
 
 
 def measured_features(hardware: Mapping[str, Any], version: str | None) -> list[str]:
-    """Return the features that a node has by what was measured: architecture, chip, fast and slow cores.
+    """Return the measured features of a node: architecture, chip, fast and slow cores.
 
-    Cores that slurmd leaves out are no features.
+    Cores that slurmd leaves out are not listed.
 
     >>> cpus = {"cpus": 8, "sockets": 1, "cores_per_socket": 8, "threads_per_core": 1, "fast_cores": 4, "slow_cores": 4}
     >>> board = {"architecture": "aarch64", "compatible": ["turing,rk1", "rockchip,rk3588"]}
@@ -126,7 +126,7 @@ def measured_features(hardware: Mapping[str, Any], version: str | None) -> list[
     """
     architecture = hardware.get("architecture")
     features = [ARCHITECTURES.get(architecture, architecture)] if architecture else []
-    # The names go from the board to its chip, each `vendor,name`. linux,dummy-virt is a virtual machine.
+    # The names, each `vendor,name`, go from the board to its chip. linux,dummy-virt is a virtual machine.
     vendor, _, chip = (hardware.get("compatible") or [""])[-1].partition(",")
     if vendor != "linux":
         features.append(chip)
@@ -149,12 +149,12 @@ def features(hardware: Mapping[str, Any], declared: Any, version: str | None) ->
 def node_keys(
     hardware: Mapping[str, Any], declared: Mapping[str, Any], version: str | None = None, by_kind: bool = False
 ) -> dict[str, Any]:
-    """Return the keys of a node's line from what was measured and what a person declares, which wins.
+    """Return the keys of a node's line from measured and declared values; declared ones override measured ones.
 
-    `version` is Slurm's on this node; that which was measured if it is None. `by_kind` offers fast and slow cores as a
-    GRES, where the node has halves of them and no other arrangement is declared. A null value leaves its key out.
+    `version` is Slurm's on this node; if None, the measured one. `by_kind` offers fast and slow cores as a GRES, if the
+    node has halves of them and no other arrangement is declared. A null value leaves its key out.
 
-    Raises NodeError where the declared value is more than there is: Slurm would take such a node out.
+    Raises NodeError if a declared value exceeds the hardware: Slurm would drain such a node.
     """
     own = {ALIASES.get(key, key): value for key, value in declared.items()}
     memory = own.get("RealMemory")
@@ -180,7 +180,7 @@ def node_sections(
     declared: Mapping[str, Mapping[str, Any] | None],
     by_kind: bool = False,
 ) -> dict[str, dict[str, Any]]:
-    """Return the keys by name of each node that was measured or that is declared with its own CPUs and memory.
+    """Return the keys of each node, by name, that was measured or is declared with its own CPUs and memory.
 
     Raises NodeError, which names the node.
     """
@@ -218,9 +218,9 @@ def memory_per_cpu(
     addresses: Mapping[str, str],
     declared: Mapping[str, Mapping[str, Any] | None],
 ) -> int | None:
-    """Return the memory in MiB that comes with a CPU unless a job asks: the least that any node has for one of its own.
+    """Return the default memory in MiB per CPU of a job: the minimum over all nodes of their memory per CPU.
 
-    At least 1, because Slurm takes 0 for all of the node's memory; None where no node says both numbers.
+    At least 1, because 0 means all of the node's memory to Slurm; None if no node has both numbers.
     """
     sections = node_sections(hardware, addresses, declared).values()
     shares = [int(keys["RealMemory"]) // cpu_count(keys) for keys in sections if keys.get("RealMemory")]
@@ -228,7 +228,7 @@ def memory_per_cpu(
 
 
 def cpu_count(keys: Mapping[str, Any]) -> int:
-    """Return the number of CPUs that a node's line gives it.
+    """Return the number of CPUs in a node's line.
 
     >>> cpu_count({"SocketsPerBoard": 2, "CoresPerSocket": 4})
     8

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What is remembered of a node's hardware, and how what was measured differs from it."""
+"""The record of a node's hardware, and its differences from a measurement."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ansible.module_utils.slurmstead.conf.versions import series
 from ansible.module_utils.slurmstead.reach import durable
 
 MEMORY_TOLERANCE = 0.02
-"""MemTotal is not the same after each boot; a smaller relative difference is ignored. Jobs get 5 % less anyway."""
+"""MemTotal varies between boots; smaller relative differences are ignored. Jobs get 5 % less anyway."""
 
 STABLE = (
     *("architecture", "board", "compatible", "core_types", "cores", "cores_per_socket", "cpus", "fast_cores", "hwloc"),
     *("isolated_cpus", "memory", "numa_nodes", "offline_cpus", "slow_cores", "slow_cpus"),
     *("sockets", "threads_per_core"),
 )
-"""What is the same after each boot. `cpu_capacity` is not: some firmware measures the highest clock at each boot."""
+"""Values that do not change between boots, unlike `cpu_capacity`: some firmware measures clock rates at each boot."""
 
 SHRINKS = ("cpus", "memory")
 
@@ -26,7 +26,7 @@ UNITS = {"memory": " MiB"}
 
 
 def same_memory(known: Any, measured: Any) -> bool:
-    """Say whether the measured memory is the remembered one, both in MiB.
+    """Say whether the measured and the recorded memory are the same; both in MiB.
 
     >>> same_memory(7937, 7936), same_memory(7937, 3900), same_memory(None, 7937)
     (True, False, False)
@@ -35,10 +35,10 @@ def same_memory(known: Any, measured: Any) -> bool:
 
 
 def remembered(known: Mapping[str, Any], hardware: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what to remember of what was measured; `known` is what was remembered until now.
+    """Return the new record of a measurement; `known` is the previous record.
 
-    Slurm's version is kept to its release (22.05), which says what it can do. Disks have their stable name, and the
-    kernel's only where there is no other.
+    Slurm's version is shortened to its release (22.05), which determines its abilities. Disks have their stable name,
+    and the kernel's name only if they have no other.
     """
     values = {key: hardware[key] for key in STABLE if key in hardware}
     if same_memory(known.get("memory"), hardware.get("memory")):
@@ -51,7 +51,7 @@ def remembered(known: Mapping[str, Any], hardware: Mapping[str, Any]) -> dict[st
 
 
 def changes(known: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield `key before -> after` for each value that differs; a key that was not remembered before is no change.
+    """Yield `key before -> after` for each value that differs; a key that is new in the record does not count.
 
     >>> list(changes({"cpus": 8, "memory": 7937}, {"cpus": 4, "memory": 7937, "cores": 4}))
     ['cpus 8 -> 4']
@@ -73,9 +73,9 @@ def _names(disks: Iterable[Mapping[str, Any]]) -> set[str]:
 
 
 def has_shrunk(known: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Say whether a node has fewer CPUs, less memory or a disk less than before.
+    """Say whether a node has fewer CPUs, less memory or fewer disks than before.
 
-    One with fewer packages and as many CPUs, as after an update of the kernel, did not shrink.
+    A node with fewer packages but as many CPUs, as after a kernel update, has not shrunk.
 
     >>> has_shrunk({"cpus": 8, "sockets": 3}, {"cpus": 8, "sockets": 1}), has_shrunk({"cpus": 8}, {"cpus": 6})
     (False, True)
@@ -86,6 +86,6 @@ def has_shrunk(known: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def keep(path: pathlib.Path, content: bytes) -> None:
-    """Write a file as a whole: where the disk is full, what was known before stays. Raises OSError."""
+    """Write a file atomically: if the disk is full, the previous record stays. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     durable.write(path, content)

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What was measured beside what is declared beside what slurm.conf will say, and what a person should look at."""
+"""Compares measured values, declared values and the next slurm.conf, and marks what the operator should check."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ansible.module_utils.slurmstead.hardware.slurmd_parameters import slurmd_pa
 
 Values = Mapping[str, Any]
 Note = dict[str, Any]
-"""`text`, and `look`: whether it differs in a way that a person should look at."""
+"""`text`, and `look`: whether the operator should check it."""
 
 
 def look(text: str) -> Note:
-    """Return a note that a person should look at."""
+    """Return a note that the operator should check."""
     return {"look": True, "text": text}
 
 
@@ -38,9 +38,9 @@ def information(text: str) -> Note:
 
 
 def slurmd_shape(says: Mapping[str, int]) -> tuple[int, int, int]:
-    """Return sockets, cores and threads of what `slurmd -C` says.
+    """Return sockets, cores and threads from the output of `slurmd -C`.
 
-    Where hwloc has groups and no package, it counts the groups as boards and says that they have no socket.
+    If hwloc reports groups and no package, slurmd counts the groups as boards without sockets.
 
     >>> slurmd_shape({"Boards": 3, "SocketsPerBoard": 0, "CoresPerSocket": 8, "ThreadsPerCore": 1})
     (1, 8, 1)
@@ -51,9 +51,9 @@ def slurmd_shape(says: Mapping[str, int]) -> tuple[int, int, int]:
 
 
 def node_report(name: str, address: str, hardware: Values, declared: Values, known: Values) -> dict[str, Any]:
-    """Return `line`, `rows` and `notes` of a node, with the values they come from.
+    """Return `line`, `rows` and `notes` of a node, with the values from which they are made.
 
-    `known` is what is remembered of it. `line` is None where the node cannot be described as declared.
+    `known` is its record. `line` is None if the declared values are impossible.
     """
     own = {ALIASES.get(key, key): value for key, value in declared.items()}
     report: dict[str, Any] = {"measured": dict(hardware), "declared": own, "line": None, "rows": [], "notes": []}
@@ -97,7 +97,7 @@ def _slurmd_notes(hardware: Values, keys: Values) -> Iterator[Note]:
     if cpus and cpus < cpu_count(keys):
         yield look(f"slurmd -C sees {cpus} CPUs, slurm.conf will say {cpu_count(keys)}: declare CPUs={cpus}")
     elif cpus and sockets * cores * threads != cpus:
-        yield information(f"slurmd -C says {sockets} x {cores} x {threads}, which is not its {cpus} CPUs")
+        yield information(f"slurmd -C reports {sockets} x {cores} x {threads}, which does not make its {cpus} CPUs")
     if memory and int(keys.get("RealMemory", 0)) > memory:
         yield look(f"slurmd -C sees {memory} MiB, slurm.conf will say {keys['RealMemory']}: declare less RealMemory")
 
@@ -148,9 +148,9 @@ def cluster_report(
     config: Values,
     config_overrides: bool | None,
 ) -> dict[str, Any]:
-    """Return the reports of the nodes that were measured, and what concerns them all.
+    """Return the reports of the measured nodes, and the notes about all of them.
 
-    What is known of nodes that did not answer counts for `parameters`, the SlurmdParameters of slurm.conf.
+    The records of nodes that did not answer count for `parameters`, the SlurmdParameters of slurm.conf.
     """
     words, warnings = slurmd_parameters({**known, **hardware}, addresses, config_overrides)
     own = {"SlurmdParameters", "TaskPlugin"} & config.keys()
@@ -165,5 +165,5 @@ def cluster_report(
 
 
 def measured_on(names: Iterable[str], hostvars: Mapping[str, Values], result: str) -> dict[str, Values]:
-    """Return what slurm_hardware measured, by name of the nodes where it was registered as `result`."""
+    """Return slurm_hardware's measurements, by name of the nodes that registered them as `result`."""
     return {name: hostvars[name][result]["hardware"] for name in names if "hardware" in hostvars[name].get(result, {})}

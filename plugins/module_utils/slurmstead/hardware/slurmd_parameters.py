@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Which SlurmdParameters the nodes of a cluster need: one line of slurm.conf that every slurmd reads."""
+"""The SlurmdParameters that the nodes of a cluster need: one line of slurm.conf that every slurmd reads."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Hardware = Mapping[str, Any]
 
 
 def _numa_sockets(hwloc: Mapping[str, Any]) -> int | None:
-    """Return the sockets that slurmd counts with numa_node_as_socket; None if that cannot be known.
+    """Return the sockets that slurmd counts with numa_node_as_socket; None if unknown.
 
     On an RK3588 with three packages it is the machine, or the L3 cache where hwloc shows one for all cores.
-    Groups can be nested: slurmd counts those of one level, and ends if there are several.
+    Groups can be nested: slurmd counts those of one level, and exits if there are several levels.
     """
     by_type = {"Machine": 1, "Package": hwloc.get("packages"), "L3Cache": hwloc.get("l3_caches")}
     return by_type.get(str(hwloc.get("numa_parent")))
@@ -32,11 +32,11 @@ WORDS: Mapping[str, Callable[[Mapping[str, Any]], int | None]] = {
     "numa_node_as_socket": _numa_sockets,
     "l3cache_as_socket": _l3_sockets,
 }
-"""What else slurmd can take for a socket, the better first; only one of them can be set."""
+"""Parameters that make slurmd count other objects as sockets, the better one first; only one can be set."""
 
 
 def _makes_even(hardware: Hardware, word: str) -> bool:
-    """Say whether a word makes slurmd see an asymmetric node as its line says it: one socket with all CPUs."""
+    """Say whether a word makes slurmd see an asymmetric node as in its line: one socket with all CPUs."""
     hwloc = hardware.get("hwloc") or {}
     return WORDS[word](hwloc) == 1 and hwloc.get("cores") == hwloc.get("pus") == hardware["cpus"]
 
@@ -49,7 +49,7 @@ def _keeps(hardware: Hardware, word: str) -> bool:
     if hwloc:
         # Without packages slurmd counts one socket.
         return WORDS[word](hwloc) == max(1, int(hwloc["packages"]))
-    # Remembered by an older version: one package with one NUMA node is one socket either way.
+    # A record of an older Slurmstead: one package with one NUMA node is one socket either way.
     return word == "numa_node_as_socket" and hardware["sockets"] == 1 and hardware.get("numa_nodes", 1) in (1, None)
 
 
@@ -59,18 +59,18 @@ def slurmd_parameters(
     config_overrides: bool | None = None,
     by_kind: bool = False,
 ) -> tuple[list[str], list[str]]:
-    """Return the words of SlurmdParameters that the nodes need, and warnings for a person.
+    """Return the words of SlurmdParameters that the nodes need, and warnings for the operator.
 
-    `config_overrides` makes Slurm believe the lines, where an asymmetric node has one that differs from the hardware.
-    It is a word if a node is asymmetric, or if kinds of cores are declared as sockets (`by_kind`); True or False
-    decides it whatever was measured.
+    `config_overrides` makes Slurm trust the lines, because the line of an asymmetric node differs from its hardware. It
+    is added if a node is asymmetric, or if kinds of cores are declared as sockets (`by_kind`); True or False overrides
+    that.
 
     From 23.11 on, task/affinity binds jobs by the sockets and cores that slurmd counts: on an RK3588 with three
-    packages 3 x 2 of 8, so that jobs share CPUs or fail. A word that lets slurmd take something else for a socket
-    fixes it (also on 22.05, where no error is logged). Such a word applies to all nodes. On a host with several
-    NUMA nodes in a package it would make other sockets of them than its line has: slurmd takes these, or complains, and
-    jobs that ask for sockets get others. So it is left out if it changes any symmetric node, with a warning: a person
-    can take task/affinity out, or choose.
+    packages 3 x 2 of 8, so that jobs share CPUs or fail. A word that makes slurmd count another object as a socket
+    fixes it (also on 22.05, where no error is logged). Such a word applies to all nodes. On a host with several NUMA
+    nodes per package it would create sockets that differ from its line: slurmd uses them or logs errors, and jobs that
+    request sockets get wrong ones. So if the word changes any symmetric node, it is left out with a warning: the
+    operator can remove task/affinity, or choose.
     """
     measured = {name: hardware[name] for name in names if was_measured(hardware.get(name))}
     uneven = {name: node for name, node in measured.items() if is_asymmetric(node)}

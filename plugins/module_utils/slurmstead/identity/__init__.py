@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Who is who: users and groups, the MUNGE key and its credentials, users of the broker.
+"""Identities: users and groups, the MUNGE key and its credentials, users of the broker.
 
-The modules for accounts, keys and the broker come in here.
+The modules for accounts, keys and the broker use it.
 """

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Users and groups with the same numeric ids on all nodes: what is there, what is wanted, where the two cannot meet."""
+"""Users and groups with the same numeric IDs on all nodes: existing ones, declared ones, and their conflicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHELL = "/bin/bash"
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A group that is wanted."""
+    """A declared group."""
 
     name: str
     gid: int
@@ -22,7 +22,7 @@ class Group:
 
 @dataclasses.dataclass(frozen=True)
 class User:
-    """A user that is wanted; `group` is the primary group's name, `groups` those beside it."""
+    """A declared user; `group` is the primary group's name, `groups` are further groups."""
 
     name: str
     uid: int
@@ -34,7 +34,7 @@ class User:
 
 
 def wanted(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any]]) -> tuple[list[Group], list[User]]:
-    """Return the groups and users that are declared; a user without a group has one of its own name and number."""
+    """Return the declared groups and users; a user without a group gets one with the user's name and number."""
     all_groups = [Group(group["name"], int(group["gid"])) for group in groups]
     all_users = []
     for user in users:
@@ -57,7 +57,7 @@ def wanted(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What a node's name service knows."""
+    """The accounts in a node's name service."""
 
     users: dict[str, int]
     """Numeric id by name."""
@@ -91,7 +91,7 @@ def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known) -> li
             if name in there and there[name] != number:
                 problems.append(
                     f"{variable}: {name} is declared with {label} {number}, but has {label} {there[name]} here; "
-                    f"declare {there[name]}, or give the files to {number} by hand and change it with {command}"
+                    f"declare {there[name]}, or change the ownership of its files to {number} and run {command}"
                 )
             elif name not in there and number in owners:
                 problems.append(
@@ -106,7 +106,7 @@ def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known) -> li
             continue
         problems.append(
             f"accounts_users: {user.name} is declared with the primary group {user.group} ({wanted_gid}), but has "
-            f"{names.get(gid, 'one without a name')} ({gid}) here; declare that one, or give the files to {wanted_gid} "
-            f"by hand and change it with usermod"
+            f"{names.get(gid, 'one without a name')} ({gid}) here; declare that, or change the group of its "
+            f"files to {wanted_gid} and run usermod"
         )
     return problems

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What RabbitMQ, Redis and Celery are told of the users of the broker. Each user has a part of both for its own."""
+"""The configuration of RabbitMQ, Redis and Celery for the broker's users. Each user has a separate part of both."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ REDIS_PORT = 6379
 HASHING = "rabbit_password_hashing_sha256"
 
 COMMANDS = "+@all -@admin -@dangerous -scan -randomkey -pubsub"
-"""What a user of Redis may say; the last three would name keys and channels of all users."""
+"""Commands that a user of Redis may run; the last three would list keys and channels of all users."""
 
 Passwords = Mapping[str, str]
-"""Password by user, of all that ever were users."""
+"""Passwords by user, of all current and former users."""
 
 
 def with_passwords(known: Passwords, users: Iterable[str]) -> dict[str, str]:
-    """Return the passwords that are known and new ones for users that have none; they need no quoting in a URL."""
+    """Return the known passwords, and new ones for users without one; they need no quoting in a URL."""
     return {**{user: secrets.token_urlsafe(32) for user in users}, **known}
 
 
 def rabbitmq_hash(password: str) -> str:
-    """Return a password as RabbitMQ keeps it (docs/passwords): salt, and SHA-256 of salt and password.
+    """Return a password as RabbitMQ stores it (docs/passwords): salt, and SHA-256 of salt and password.
 
-    The salt is made of the password, so that a second run writes the same.
+    The salt is derived from the password, so that a second run writes the same value.
     """
     secret = password.encode()
     salt = hashlib.sha256(b"salt " + secret).digest()[:4]
@@ -38,9 +38,9 @@ def rabbitmq_hash(password: str) -> str:
 
 
 def definitions(passwords: Passwords, users: Iterable[str]) -> str:
-    """Return what RabbitMQ reads at each start: a virtual host for each user, which nobody else may use.
+    """Return the definitions that RabbitMQ loads at each start: a virtual host for each user, closed to all others.
 
-    Who is no user any more stays known to RabbitMQ, and is left without a password and without permissions.
+    Former users remain in RabbitMQ, but without a password and without permissions.
     """
     wanted = set(users)
     patterns = {user: ".*" if user in wanted else "" for user in sorted(passwords)}
@@ -64,14 +64,14 @@ def definitions(passwords: Passwords, users: Iterable[str]) -> str:
 
 
 def redis_users(passwords: Passwords, users: Iterable[str]) -> str:
-    """Return the users of Redis as redis.conf has them: each reaches the keys and channels that begin with its name."""
+    """Return the users' lines of redis.conf: each can access the keys and channels that begin with its name."""
     hashes = {user: hashlib.sha256(passwords[user].encode()).hexdigest() for user in sorted(users)}
     lines = [f"user {user} on #{text} ~{user}:* &{user}:* {COMMANDS}\n" for user, text in hashes.items()]
     return "".join(["user default off\n", *lines])
 
 
 def settings(user: str, password: str, address: str) -> str:
-    """Return the settings of Celery that take a user to the broker.
+    """Return the settings with which a user's Celery connects to the broker.
 
     >>> print(settings("alice", "pw", "fd00::1").splitlines()[1])
       "broker_url": "amqp://alice:pw@[fd00::1]:5672/alice",

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Signs MUNGE credentials and reads them, as a user who owns nothing."""
+"""Creates and decodes MUNGE credentials, as the unprivileged user nobody."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def munge(command: str, text: str) -> subprocess.CompletedProcess[str]:
 
 
 def sign() -> subprocess.CompletedProcess[str]:
-    """Sign a credential, which is then the output."""
+    """Create a credential; it is the output."""
     return munge("/usr/bin/munge --no-input", "")
 
 
 def is_deaf() -> bool:
-    """Say whether this node's munged cannot be asked. It may run so: Debian's package takes away its socket."""
+    """Say whether this node's munged does not answer. It may still run: Debian's package can remove its socket."""
     try:
         return sign().returncode != 0
     except subprocess.TimeoutExpired:
@@ -34,7 +34,7 @@ def is_deaf() -> bool:
 
 
 def refused(credentials: Mapping[str, str]) -> dict[str, str]:
-    """Return what unmunge says of those credentials that it does not believe, by the name of who signed them."""
+    """Return unmunge's errors for the credentials that it refuses, by name of their signer."""
     signers = sorted(credentials)
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         answers = list(pool.map(lambda signer: munge("/usr/bin/unmunge", credentials[signer]), signers))

@@ -14,11 +14,11 @@ KEY = pathlib.Path("/etc/munge/munge.key")
 USER = "munge"
 
 SLACK = 0.05
-"""Seconds by which a process can seem older than it is: proc(5) counts hundredths."""
+"""Error of a process's start time in seconds: proc(5) counts hundredths."""
 
 
 MODE = 0o400
-"""Of the key: nobody but its owner can read it (munge(7))."""
+"""Mode of the key: only its owner can read it (munge(7))."""
 
 
 def is_installed(user: str = USER) -> bool:
@@ -31,7 +31,7 @@ def is_installed(user: str = USER) -> bool:
 
 
 def is_right(content: bytes, path: pathlib.Path = KEY, user: str = USER) -> bool:
-    """Say whether a key is in its place, for the daemon alone."""
+    """Say whether a key is installed, readable by the daemon alone."""
     if path.is_symlink() or not path.is_file():
         return False
     status, account = path.stat(), pwd.getpwnam(user)
@@ -40,7 +40,7 @@ def is_right(content: bytes, path: pathlib.Path = KEY, user: str = USER) -> bool
 
 
 def write(content: bytes, path: pathlib.Path = KEY, user: str = USER) -> None:
-    """Put a key in its place at once; nobody but its owner can read it at any moment."""
+    """Install a key atomically; only its owner can read it at any moment."""
     account = pwd.getpwnam(user)
     durable.write(path, content, MODE, account.pw_uid, account.pw_gid)
 
@@ -55,9 +55,9 @@ def started(pid: int) -> float | None:
 
 
 def has_read(pid: int, path: pathlib.Path = KEY) -> bool:
-    """Say whether a daemon, which reads the key at its start, started after the key came to its place.
+    """Say whether a daemon, which reads the key when it starts, started after the key was installed.
 
-    Both are compared in seconds since boot: a board without a clock of its own starts its daemons in another year.
+    Compares both in seconds since boot: a board without a battery-backed clock starts its daemons with a wrong date.
     """
     since = started(pid)
     if since is None:
@@ -67,6 +67,6 @@ def has_read(pid: int, path: pathlib.Path = KEY) -> bool:
 
 
 def touch(path: pathlib.Path = KEY) -> None:
-    """Make the key as new as now, so that one from the future is not newer than every daemon (chown(2))."""
+    """Set the key's change time to now, so that a key from the future is not newer than every daemon (chown(2))."""
     status = path.stat()
     os.chown(path, status.st_uid, status.st_gid)

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What an inventory says, and everything that is wrong with it, found on the controller before a machine is touched.
+"""The checks of an inventory, which find all its mistakes on the controller before any machine is changed.
 
-The action validate_inventory comes in at `check`. Nothing here knows Ansible's inventory or templating.
+The action validate_inventory calls `check`. Nothing here depends on Ansible's inventory or templating.
 """

@@ -12,7 +12,7 @@ import yaml
 from ansible.module_utils.slurmstead.inventory.model import DropIn, RepeatedKey, VariableFile
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")
-"""Ansible's YAML_FILENAME_EXTENSIONS, and none."""
+"""Ansible's YAML_FILENAME_EXTENSIONS, and no extension."""
 
 
 def directories(sources: Iterable[str]) -> list[Path]:
@@ -22,7 +22,7 @@ def directories(sources: Iterable[str]) -> list[Path]:
 
 
 def variable_files(sources: Iterable[str]) -> Iterator[VariableFile]:
-    """What is in group_vars/ and host_vars/ beside the inventory, as the plugin host_group_vars looks for it."""
+    """The files in group_vars/ and host_vars/ beside the inventory, found as by the plugin host_group_vars."""
     for directory in directories(sources):
         for kind in ("group", "host"):
             for path in sorted(directory.glob(f"{kind}_vars/*")):
@@ -31,13 +31,13 @@ def variable_files(sources: Iterable[str]) -> Iterator[VariableFile]:
 
 
 def drop_ins(directory: str) -> Iterator[DropIn]:
-    """What is in files/*.d; the entries of other directories are not drop-ins."""
+    """The entries of files/*.d; entries of other directories are not drop-ins."""
     for path in sorted(Path(directory).glob("*.d/*")):
         first = b""
         if path.is_file():
             with path.open("rb") as file:
                 first = file.readline(256)
-        # Not os.access(), which lets root execute what others cannot.
+        # Not os.access(): for root it returns True even if other users cannot execute the file.
         executable = bool(path.is_file() and path.stat().st_mode & 0o100)
         yield DropIn(os.path.relpath(path), path.is_file(), executable, first)
 
@@ -53,10 +53,10 @@ def repeated_keys(sources: Iterable[str]) -> Iterator[RepeatedKey]:
 
 def _repeated_keys(path: Path) -> Iterator[RepeatedKey]:
     try:
-        # Nodes, not values: a mapping would have forgotten the first of two keys.
+        # YAML nodes, not values: a Python mapping would have lost the first of two keys.
         document = yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError:
-        return  # An INI inventory, a program, a vault. Ansible itself says what it cannot read.
+        return  # An INI inventory, a program or a vault. Ansible itself reports files that it cannot read.
     waiting = [document]
     while waiting:
         node = waiting.pop()

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The words that all checks of an inventory share: what it says, what a problem is, how one is worded."""
+"""Types that all checks of an inventory share: the inventory's content, problems, and their wording."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from typing import Any
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 
 SHOWN_LENGTH = 80
-"""Characters of a value that a message shows at most."""
+"""Maximum number of characters of a value in a message."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable of one host, as the inventory gives it."""
+    """One variable of one host in the inventory."""
 
     value: Any = None
-    """templated; None where `error` is set"""
+    """templated; None if `error` is set"""
     origin: str = ""
-    """file and line, where they are known"""
+    """file and line, if known"""
     error: str = ""
     """why the value could not be computed"""
 
@@ -36,12 +36,12 @@ class VariableFile:
     kind: str
     """group or host"""
     name: str
-    """of the group or host that Ansible applies it to"""
+    """name of the group or host to which Ansible applies it"""
 
 
 @dataclass(frozen=True)
 class RepeatedKey:
-    """A key that stands twice in one mapping of a YAML file; YAML keeps the last and forgets the others."""
+    """A key that occurs twice in one mapping of a YAML file; YAML keeps only the last."""
 
     place: str
     """file and line of the repetition"""
@@ -56,7 +56,7 @@ class DropIn:
 
     path: str
     is_file: bool = True
-    """also behind a link"""
+    """also true for a link to one"""
     is_executable: bool = True
     first_line: bytes = b"#!/bin/sh\n"
     """of the file, at most 256 bytes"""
@@ -64,10 +64,10 @@ class DropIn:
 
 @dataclass(frozen=True)
 class Inventory:
-    """The whole inventory, whatever --limit says."""
+    """The whole inventory, even with --limit."""
 
     groups: Mapping[str, Sequence[str]]
-    """names of the hosts by group, those of child groups included"""
+    """names of the hosts by group, including child groups"""
     hosts: Mapping[str, Mapping[str, Variable]]
     """variables by host and name"""
     files: Sequence[VariableFile] = ()
@@ -77,7 +77,7 @@ class Inventory:
 
 @dataclass(frozen=True)
 class Groups:
-    """What the groups that the playbooks use are called."""
+    """Names of the groups that the playbooks use."""
 
     control: str
     nfs_server: str
@@ -98,13 +98,13 @@ class Specs:
     computed: frozenset[str] = frozenset()
     """variables that the playbooks set themselves, from the groups and the other variables"""
     optional: frozenset[str] = frozenset()
-    """roles that only concern hosts that set one of their variables"""
+    """roles that apply only to hosts that set one of their variables"""
     options: Mapping[str, Mapping[str, Any]] = field(init=False)
     """options of all roles by variable"""
 
     def __post_init__(self) -> None:
         everywhere = {name: option for options in self.roles.values() for name, option in options.items()}
-        # A role may read another one's variable; what its own role says of it counts.
+        # A role may read another role's variable; the spec of the variable's own role counts.
         own = {
             name: option
             for role, options in self.roles.items()
@@ -131,7 +131,7 @@ def has_no_log(option: Mapping[str, Any]) -> bool:
 Violation = tuple[str, str, str]
 """The first three parts of a Problem: a variable, what is wrong, what to do."""
 HostViolation = tuple[tuple[str, ...], str, str, str]
-"""The same after the hosts that it concerns."""
+"""The affected hosts, then the same."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
-    """The known name that is most like this one, if one is like it at all.
+    """The known name that is most similar to this one, if any is similar.
 
     >>> nearest("slurmd_optoins", ["slurmd_options", "slurm_config"])
     'slurmd_options'

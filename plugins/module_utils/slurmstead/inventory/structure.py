@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from ansible.module_utils.slurmstead.inventory.model import DropIn, Groups, Inventory, Problem, did_you_mean, nearest
 
 RESERVED_NAMES = frozenset({"all", "default", "localhost", "ungrouped"})
-"""ALL and DEFAULT are reserved words of NodeName (slurm.conf(5)), the others are Ansible's or everybody's own."""
+"""ALL and DEFAULT are reserved words of NodeName (slurm.conf(5)); Ansible or every machine uses the others."""
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
@@ -39,7 +39,7 @@ def single_host_groups_have_one_host(inventory: Inventory, groups: Groups) -> It
 
 
 def no_group_resembles_a_required_one(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
-    """Hosts in `worker` beside `workers` would silently get no slurmd."""
+    """Hosts in a group `worker` instead of `workers` would silently get no slurmd."""
     for group, hosts in inventory.groups.items():
         if group in {*groups.names, "all", "ungrouped"}:
             continue
@@ -51,13 +51,13 @@ def no_group_resembles_a_required_one(inventory: Inventory, groups: Groups) -> I
             yield Problem(
                 f"group {group}",
                 f"has hosts that are not in {match}, and no playbook uses {group}",
-                f"Move them to {match}, or give the group a name that is less like it",
+                f"Move them to {match}, or give the group a less similar name",
                 outside,
             )
 
 
 def every_host_has_a_function(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
-    """A host outside the cluster's groups would get users and mounts, but no part in Slurm."""
+    """A host outside the cluster's groups would get users and mounts, but no Slurm."""
     members = {host for group in groups.names for host in inventory.groups.get(group, ())}
     for host in inventory.hosts:
         if host not in members:
@@ -82,7 +82,7 @@ def _name_faults(host: str) -> Iterator[tuple[str, str]]:
         yield "is a range, not a name", "In an inventory, Ansible's notation for many hosts is node[1:4]"
     elif "." in host:
         yield (
-            "has a dot, so that it is not the short host name that slurmd looks for",
+            "has a dot, so it is not the short host name that slurmd expects",
             f"Call it {host.split('.')[0]} if that is its name, and put its address into os_address and ansible_host",
         )
     elif host != host.lower():
@@ -92,7 +92,7 @@ def _name_faults(host: str) -> Iterator[tuple[str, str]]:
     elif not _LABEL.fullmatch(host):
         yield "is not a host name (RFC 1123)", "Use letters, digits and inner hyphens, as in node-1"
     elif host.isdigit():
-        yield "has digits only, so that it would be read as an address", f"Call it node{host}"
+        yield "has only digits, so it would be read as an address", f"Call it node{host}"
 
 
 def host_names_differ_by_more_than_case(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
@@ -105,7 +105,7 @@ def host_names_differ_by_more_than_case(inventory: Inventory, groups: Groups) ->
 
 
 def no_host_is_called_like_a_group(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
-    """`--limit control` would be ambiguous, and group_vars and host_vars would mix."""
+    """If a host and a group share a name, `--limit` is ambiguous, and group_vars and host_vars mix."""
     for host in inventory.hosts:
         if host in inventory.groups and host not in RESERVED_NAMES:
             yield Problem(f"host {host}", "has the name of a group", "Give the host or the group another name")
@@ -117,7 +117,7 @@ def variable_files_belong_to_a_group_or_host(inventory: Inventory, groups: Group
     for file in inventory.files:
         if file.name not in known[file.kind]:
             advice = did_you_mean(file.name, known[file.kind], "Rename or remove it")
-            yield Problem(file.path, f"there is no {file.kind} {file.name}, so that nobody reads this", advice)
+            yield Problem(file.path, f"there is no {file.kind} {file.name}, so this file is ignored", advice)
 
 
 def no_key_is_repeated(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
@@ -125,7 +125,7 @@ def no_key_is_repeated(inventory: Inventory, groups: Groups) -> Iterator[Problem
     for repeated in inventory.repeated_keys:
         yield Problem(
             repeated.place,
-            f"{repeated.key} stands there again, so that what line {repeated.first} says of it is lost",
+            f"{repeated.key} is defined again, so the definition in line {repeated.first} is lost",
             "Keep one of them",
         )
 
@@ -138,7 +138,7 @@ _BACKUP = re.compile(r".*(~|\.(bak|dpkg-.*|old|orig|rej|save|sw[a-p]|tmp))|#.*#"
 
 
 def drop_ins_can_be_run(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
-    """A check that no node runs would look like one that finds nothing."""
+    """A health check that no node runs would look like one that finds no problems."""
     for drop_in in inventory.drop_ins:
         directory, name = drop_in.path.split("/")[-2:]
         if directory not in DROP_INS:
@@ -164,10 +164,10 @@ def _drop_in_faults(drop_in: DropIn, name: str) -> Iterator[tuple[str, str]]:
     elif not drop_in.is_executable:
         yield "is not executable", f"Run `chmod +x {drop_in.path}`, or move it elsewhere"
     elif not drop_in.first_line.startswith(b"#!"):
-        yield "has no #! at its beginning", "Name its interpreter in the first line, as in #!/bin/sh"
+        yield "does not begin with #!", "Name its interpreter in the first line, as in #!/bin/sh"
     elif drop_in.first_line.endswith(b"\r\n"):
         yield (
-            "has a first line that ends with a carriage return, so that Linux does not find its interpreter",
+            "has a first line that ends with a carriage return, so Linux cannot find its interpreter",
             f"Run `sed -i 's/\\r$//' {drop_in.path}`",
         )
 

@@ -29,16 +29,16 @@ CONNECTION_VARIABLES = frozenset(
         "ssh_private_key_file ssh_retries ssh_timeout ssh_user sudo_pass timeout user"
     ).split()
 )
-"""Ansible's own variables that inventories set (plugins ssh, sudo and sh of ansible.builtin): slips are found too."""
+"""Ansible's own variables in inventories (plugins ssh, sudo and sh of ansible.builtin), to find typos in them too."""
 
 COMPARED_CONNECTION_VARIABLES = ("ansible_host", "ansible_port")
-"""Those whose values the relations need."""
+"""Ansible's variables whose values the relations need."""
 
 SIMILAR = 0.88
-"""From this likeness on (difflib's ratio), a name without a role's prefix is taken for a slip."""
+"""From this similarity on (difflib's ratio), a name without a role's prefix counts as a typo."""
 
 Fault = tuple[str, str]
-"""What is wrong and what to do, the first two parts of a Problem."""
+"""The mistake and what to do: two parts of a Problem."""
 
 TYPE_WORDS = {
     "bool": "true or false",
@@ -53,7 +53,7 @@ TYPE_WORDS = {
 
 
 class Checked:
-    """The variables of an inventory, checked: their problems, and the values that are good enough for relations."""
+    """The checked variables of an inventory: their problems, and the values with the right type, for relations."""
 
     def __init__(self, inventory: Inventory, specs: Specs) -> None:
         self.inventory = inventory
@@ -71,7 +71,7 @@ class Checked:
         ]
 
     def values(self, host: str) -> dict[str, Any]:
-        """The host's values, or else the specs' defaults, of all variables that have one of the right type."""
+        """The host's values, or else the specs' defaults, of all variables with a value of the right type."""
         values = {
             name: option["default"]
             for name, option in self.specs.options.items()
@@ -88,12 +88,12 @@ class Checked:
         return values
 
     def problem(self, name: str, wrong: str, advice: str, hosts: tuple[str, ...]) -> Problem:
-        """A problem of a variable, with the places where these hosts get it from."""
+        """A problem of a variable, with the places that define it for these hosts."""
         given = [self.inventory.hosts[host][name] for host in hosts if name in self.inventory.hosts[host]]
         return Problem(name, wrong, advice, hosts, tuple({variable.origin for variable in given if variable.origin}))
 
     def _names(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
-        """Every variable with a role's prefix is one of that role's; no other is nearly one."""
+        """Every variable with a role's prefix exists in that role; no other name is similar to a variable."""
         for name in variables:
             fault = self._name_faults[name]
             if fault:
@@ -101,7 +101,7 @@ class Checked:
 
     @cached_property
     def _name_faults(self) -> dict[str, Fault | None]:
-        """What is wrong with each name that any host has; hosts share most of them, and likeness is slow to compute."""
+        """The mistake in each wrong name on any host; cached by name, because similarity is slow to compute."""
         names = {name for variables in self.inventory.hosts.values() for name in variables}
         return {name: self._name_fault(name) for name in names}
 
@@ -118,7 +118,7 @@ class Checked:
             advice = did_you_mean(name, specs.options, f"The variables of {role} are in roles/{role}/README.md")
             return f"is not a variable of the role {role}", advice
         match = nearest(name, [*specs.options, *CONNECTION_VARIABLES], cutoff=SIMILAR)
-        return ("is not known, but nearly", f"Did you mean {match}?") if match else None
+        return ("is unknown, but similar to a known variable", f"Did you mean {match}?") if match else None
 
     def _required(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
         """Every variable that a role requires is set, by the inventory or by the playbooks."""
@@ -144,7 +144,7 @@ class Checked:
                 yield self.problem(name, *fault, (host,))
 
     def _faults(self, name: str, value: Any) -> list[Fault]:
-        """The faults of a value; remembered, because most hosts share most values."""
+        """The faults of a value; cached, because most hosts share most values."""
         key = (name, repr(value))
         if key not in self._found:
             self._found[key] = list(faults("", self.specs.options[name], value))
@@ -158,11 +158,11 @@ def _first_sentence(option: Mapping[str, Any]) -> str:
 
 
 def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]:
-    """All that is wrong with a value by its spec. `place` is where in the variable it is, "" for the whole.
+    """All faults of a value according to its spec. `place` is its position in the variable, "" for the whole.
 
     Containers are checked here, because Ansible's own validation is lenient ("a,b" passes as a list, a list as a
-    string, true as the number 1) and then hands the *unconverted* value to the role, which would loop over the
-    letters. What is left, types and choices of single values, is Ansible's to say.
+    string, true as the number 1) and then passes the *unconverted* value to the role, which would loop over the
+    letters. Ansible checks the rest: types and choices of single values.
     """
     kind = option.get("type", "str")
     here = f"{place} " if place else ""
@@ -191,7 +191,7 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
 
 
 def _mapping_faults(place: str, option: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[Fault]:
-    """Faults of the keys of a mapping and of their values. Without `options` in the spec, any key is right."""
+    """Faults of the keys of a mapping and of their values. Without `options` in the spec, any key is valid."""
     known = option.get("options")
     if not known:
         return
@@ -215,7 +215,7 @@ _FOREIGN_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def _has_shape(kind: str, value: Any) -> bool:
-    """Whether a value can be of a type without Ansible's conversions between containers and single values."""
+    """Whether a value has a type, without Ansible's conversions between containers and single values."""
     return isinstance(value, _OWN_TYPES.get(kind, object)) and not isinstance(value, _FOREIGN_TYPES.get(kind, ()))
 
 

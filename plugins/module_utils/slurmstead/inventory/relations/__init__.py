@@ -1,13 +1,14 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Rules between the values of an inventory: one small function for each, listed in RELATIONS and CLUSTER_RELATIONS.
 
-A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; some more are known:
+A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; further possible
+parameters are:
 
 - control_names, nfs_server_names, worker_names: the hosts of these groups
-- slurm_version: as in conf.keys.VERSIONS, or None if only the machine can tell
+- slurm_version: as in conf.keys.VERSIONS, or None if unknown before the machine is reached
 
-It yields a Violation for each thing that is wrong. It runs once for each distinct set of values, not for each host, and
-not at all where one of its variables is unset or has a wrong type (that is said already then).
+It yields a Violation for each mistake. It runs once for each distinct set of values, not for each host, and not at all
+if one of its variables is unset or has a wrong type (another check reports that).
 
 A function in CLUSTER_RELATIONS compares hosts: each of its parameters is a variable's values by host, or one of the
 first three of these lists. Variables that must be the same on all hosts are listed in cluster.CLUSTER_WIDE.
@@ -130,7 +131,7 @@ def _parameters(relation: Callable[..., object]) -> tuple[str, ...]:
 
 
 def _slurm_version(checked: Checked, host: str) -> str | None:
-    """The version that a lab machine will have; other machines tell only when they are reached."""
+    """The version that a lab machine will have; for other machines it is unknown until they are reached."""
     given = checked.inventory.hosts[host]
     if not any(name.startswith("lab_") for name in given):
         return None

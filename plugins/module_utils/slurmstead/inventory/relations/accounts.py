@@ -14,7 +14,7 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, in_words,
 Users = Sequence[Mapping[str, Any]]
 
 USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-"""What useradd accepts without --badname (useradd(8), CAVEATS)."""
+"""Names that useradd accepts without --badname (useradd(8), CAVEATS)."""
 
 SYSTEM_NAMES = frozenset(
     "root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup sshd "
@@ -25,7 +25,7 @@ SYSTEM_NAMES = frozenset(
 
 
 def user_names_are_valid(accounts_users: Users) -> Iterator[Violation]:
-    """A user's name is one that every tool accepts and that the system does not use itself."""
+    """Every tool accepts a user's name, and the system itself does not use it."""
     yield from _name_violations("accounts_users", accounts_users)
 
 
@@ -45,7 +45,7 @@ def group_names_and_ids_differ(accounts_groups: Users) -> Iterator[Violation]:
 
 
 def user_ids_are_free(accounts_users: Users) -> Iterator[Violation]:
-    """IDs that distributions reserve belong to another account on some node."""
+    """On some nodes, IDs that distributions reserve belong to other accounts."""
     yield from _reserved_ids("accounts_users", accounts_users, "uid")
 
 
@@ -62,11 +62,11 @@ def groups_of_users_exist(accounts_users: Users, accounts_groups: Users) -> Iter
         if group and group not in known:
             match = nearest(str(group), known)
             advice = f"Did you mean {match}?" if match else f"Add {group} with its gid to accounts_groups"
-            yield "accounts_users", f"{user['name']} has the group {group}, which accounts_groups does not have", advice
+            yield "accounts_users", f"{user['name']} has the group {group}, which is not in accounts_groups", advice
 
 
 def groups_of_their_own_are_free(accounts_users: Users, accounts_groups: Users) -> Iterator[Violation]:
-    """A user without `group` gets a group of the same name and number, so neither may be another group's."""
+    """A user without `group` gets a group with the same name and number, so no other group may use either."""
     for user, group in itertools.product(accounts_users, accounts_groups):
         same = (str(user["name"]) == str(group["name"]), int(user["uid"]) == int(group["gid"]))
         if not user.get("group") and same in ((True, False), (False, True)):
@@ -132,7 +132,7 @@ def _reserved_ids(variable: str, entries: Users, number: str) -> Iterator[Violat
         value = int(entry[number])
         # Debian Policy 9.2.2; 64030 is slurm's, 65534 nobody's. 32-bit -1 and -2 mean "no user" (chown(2)).
         if value < 1000:
-            wrong = "is below 1000, which the system keeps for itself"
+            wrong = "is below 1000, which is reserved for the system"
         elif 60000 <= value <= 65535:
             wrong = {64030: "is the user slurm's", 65534: "is the user nobody's"}.get(value, "is reserved by Debian")
         elif value >= 2**32 - 2:

@@ -11,7 +11,7 @@ from ansible.module_utils.slurmstead.inventory.model import HostViolation, Viola
 
 
 def address_is_usable(os_address: str) -> Iterator[Violation]:
-    """Other nodes reach this node by its address: none of loopback (Debian's 127.0.1.1), multicast, unspecified."""
+    """Other nodes must reach this node at its address: not loopback (Debian's 127.0.1.1), multicast or unspecified."""
     try:
         address = ipaddress.ip_address(os_address)
     except ValueError:
@@ -24,18 +24,22 @@ def address_is_usable(os_address: str) -> Iterator[Violation]:
             "Write its address in the cluster's network",
         )
     elif address.is_multicast or address.is_unspecified or address.is_link_local:
-        yield "os_address", f"is {address}, which no node can keep", "Write its address in the cluster's network"
+        yield (
+            "os_address",
+            f"is {address}, which cannot be a node's address",
+            "Write its address in the cluster's network",
+        )
 
 
 def addresses_differ(os_address: Mapping[str, str]) -> Iterator[HostViolation]:
-    """Two nodes with one address are one machine, or none."""
+    """Two nodes cannot have the same address."""
     for address, hosts in _hosts_by(os_address, _address).items():
         if len(hosts) > 1:
             yield hosts, "os_address", f"is {address} on {len(hosts)} hosts", "Give each host its own address"
 
 
 def connections_differ(ansible_host: Mapping[str, str], ansible_port: Mapping[str, int]) -> Iterator[HostViolation]:
-    """Two names for one machine would make it two nodes."""
+    """Two names for one machine would create two nodes."""
     ports = {host: f"{_address(name)} port {ansible_port.get(host, 22)}" for host, name in ansible_host.items()}
     for place, hosts in _hosts_by(ports, str).items():
         if len(hosts) > 1:
@@ -43,7 +47,7 @@ def connections_differ(ansible_host: Mapping[str, str], ansible_port: Mapping[st
 
 
 def _address(text: str) -> str:
-    """One spelling of an address: fd00::1 and FD00:0::1 are the same. Anything else as it is."""
+    """One spelling of an address: fd00::1 and FD00:0::1 are the same. Other texts stay unchanged."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

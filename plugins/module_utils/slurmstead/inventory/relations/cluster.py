@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Rules for what the hosts of a cluster have in common."""
+"""Rules for settings that all hosts of a cluster share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLUSTER_WIDE = (
 def cluster_wide_values_are_the_same(
     values: Mapping[str, Mapping[str, Any]], control_names: Sequence[str]
 ) -> Iterator[HostViolation]:
-    """What describes the cluster is the same on all hosts as on the controller. `values` are by host and variable."""
+    """Variables that describe the cluster are equal on all hosts. `values` are by host and variable."""
     for control in control_names[:1]:
         for variable in CLUSTER_WIDE:
             if variable not in values[control]:

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Rules for what stands beside Slurm: the broker of Celery, and Julia."""
+"""Rules for services in addition to Slurm: Celery's broker, and Julia."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_mean, shown
 
 LEAST_MEMORY = 192
-"""MiB with which RabbitMQ does something: without a task it takes 130 (3.10 and 4.0, on amd64)."""
+"""Minimum memory of RabbitMQ in MiB: without a task it uses 130 (3.10 and 4.0, on amd64)."""
 
 ARCHITECTURES = ("x86_64", "aarch64")
 
@@ -19,7 +19,7 @@ ARCHITECTURES = ("x86_64", "aarch64")
 def broker_users_exist(
     celery_broker_users: Sequence[str], accounts_users: Sequence[Mapping[str, Any]]
 ) -> Iterator[Violation]:
-    """Who uses the broker has an account, to which the file with the password belongs."""
+    """A user of the broker has an account, which owns the file with the password."""
     known = [str(user["name"]) for user in accounts_users]
     for user, times in Counter(celery_broker_users).items():
         if user not in known:
@@ -30,7 +30,7 @@ def broker_users_exist(
 
 
 def broker_limits_are_possible(celery_broker_memory: int, celery_broker_longest_task: int) -> Iterator[Violation]:
-    """A limit below what RabbitMQ needs for itself would block every task, and one of no hours would repeat it."""
+    """A memory limit below RabbitMQ's own usage would block every task; a time limit of 0 hours would repeat each."""
     if int(celery_broker_memory) < LEAST_MEMORY:
         yield (
             "celery_broker_memory",
@@ -42,7 +42,7 @@ def broker_limits_are_possible(celery_broker_memory: int, celery_broker_longest_
 
 
 def julia_archives_are_known(julia_archives: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
-    """A version is a directory's name, and nothing is unpacked without its checksum."""
+    """A version must be a valid directory name, and every archive needs a checksum."""
     for archive in julia_archives:
         version, checksum = str(archive["version"]), str(archive["sha256"])
         if not re.fullmatch(r"\d+\.\d+\.\d+(-[a-z0-9]+)?", version):
@@ -62,7 +62,7 @@ def julia_archives_are_known(julia_archives: Sequence[Mapping[str, Any]]) -> Ite
 def julia_is_on_the_share(
     julia_archives: Sequence[Mapping[str, Any]], julia_directory: str, nfs_client_path: str
 ) -> Iterator[Violation]:
-    """All nodes run the same one."""
+    """Julia is on the share, so that all nodes run the same one."""
     if julia_archives and not julia_directory.startswith(f"{nfs_client_path}/"):
         yield (
             "julia_directory",

@@ -23,7 +23,7 @@ def machines_are_possible(lab_memory: int, lab_cpus: int) -> Iterator[Violation]
 
 
 def numbers_differ(lab_number: Mapping[str, int]) -> Iterator[HostViolation]:
-    """A machine's number makes its hardware addresses and its port on loopback."""
+    """A machine's number determines its hardware addresses and its port on loopback."""
     holders: dict[int, tuple[str, ...]] = {}
     for host, number in lab_number.items():
         holders[int(number)] = (*holders.get(int(number), ()), host)
@@ -35,13 +35,13 @@ def numbers_differ(lab_number: Mapping[str, int]) -> Iterator[HostViolation]:
 
 
 def name_is_a_file_name(lab_name: str) -> Iterator[Violation]:
-    """The name is a directory, and a part of the path of sockets, which can have 107 bytes (unix(7))."""
+    """The name is a directory and a part of socket paths, which can have 107 bytes (unix(7))."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", lab_name):
         yield "lab_name", f"is {shown(lab_name)}", "Use at most 32 lower-case letters, digits and inner hyphens"
 
 
 def disks_are_distinct(lab_disks: Sequence[Mapping[str, Any]]) -> Iterator[Violation]:
-    """A serial makes the name below /dev/disk/by-id; virtio cuts it after 20 bytes (VIRTIO_BLK_ID_BYTES)."""
+    """A serial determines the name below /dev/disk/by-id; virtio truncates it to 20 bytes (VIRTIO_BLK_ID_BYTES)."""
     for serial, count in Counter(str(disk["serial"]) for disk in lab_disks).items():
         if count > 1:
             yield "lab_disks", f"has the serial {serial} {count} times", "Give each disk its own serial"

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Rules for what becomes slurm.conf and cgroup.conf."""
+"""Rules for the variables from which slurm.conf and cgroup.conf are rendered."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ OWNED = {
     "BackupAddr": "a second controller is not supported: remove it",
     "BackupController": "a second controller is not supported: remove it",
     "ClusterName": "set slurm_cluster_name",
-    "ControlAddr": "the inventory's control group and os_address say it: remove it",
-    "ControlMachine": "the inventory's control group says it: remove it",
+    "ControlAddr": "the inventory's control group and os_address define it: remove it",
+    "ControlMachine": "the inventory's control group defines it: remove it",
     "NodeName": "set slurm_nodes",
     "PartitionName": "set slurm_partitions",
-    "SlurmctldAddr": "the os_address of the control host says it: remove it",
-    "SlurmctldHost": "the inventory's control group says it: remove it",
+    "SlurmctldAddr": "the os_address of the control host defines it: remove it",
+    "SlurmctldHost": "the inventory's control group defines it: remove it",
 }
 OWNED_NODE = {
     "NodeAddr": "set os_address of that host",
-    "NodeHostname": "the inventory's host name says it: remove it",
-    "NodeName": "the name in slurm_nodes says it: remove it",
+    "NodeHostname": "the inventory's host name defines it: remove it",
+    "NodeName": "the name in slurm_nodes defines it: remove it",
 }
-OWNED_PARTITION = {"PartitionName": "the name in slurm_partitions says it: remove it"}
+OWNED_PARTITION = {"PartitionName": "the name in slurm_partitions defines it: remove it"}
 
 _TRUE_FALSE = re.compile(r"yes|up|true|1|no|down|false|0", re.IGNORECASE)
 _ENDLESS = re.compile(r"infinite|unlimited", re.IGNORECASE)
@@ -44,7 +44,7 @@ def cluster_name_is_valid(slurm_cluster_name: str) -> Iterator[Violation]:
 
 
 def config_has_known_keys(slurm_config: Mapping[str, Any], slurm_version: str | None) -> Iterator[Violation]:
-    """slurmctld and slurmd do not start with a key that they do not know."""
+    """slurmctld and slurmd do not start with an unknown key."""
     yield from _key_violations("slurm_config", "", slurm_config, conf_keys.SLURM_CONF, OWNED, slurm_version)
 
 
@@ -66,7 +66,7 @@ def cgroup_config_has_known_keys(
 def nodes_are_workers_with_known_keys(
     slurm_nodes: Mapping[str, Any], worker_names: Sequence[str], slurm_version: str | None
 ) -> Iterator[Violation]:
-    """slurm_nodes adds to the NodeName lines of the inventory's workers; it makes no nodes."""
+    """slurm_nodes changes the NodeName lines of the inventory's workers; it does not create nodes."""
     for name, settings in slurm_nodes.items():
         if name not in worker_names:
             yield _no_worker("slurm_nodes", "", str(name), worker_names)
@@ -93,14 +93,18 @@ def partitions_are_valid(
 
 
 def one_partition_is_the_default(slurm_partitions: Mapping[str, Any]) -> Iterator[Violation]:
-    """With two default partitions Slurm would silently take the last."""
+    """With two default partitions Slurm would silently use the last."""
     defaults = [
         str(name)
         for name, settings in slurm_partitions.items()
         if isinstance(settings, Mapping) and str(settings.get("Default")).lower() in ("yes", "true", "1", "up")
     ]
     if len(defaults) > 1:
-        yield "slurm_partitions", f"{in_words(defaults)} are all the default", "Keep Default: true in one of them"
+        yield (
+            "slurm_partitions",
+            f"{in_words(defaults)} are all set as the default",
+            "Keep Default: true in one of them",
+        )
 
 
 def _unknown_nodes(variable: str, place: str, expression: str, workers: Sequence[str]) -> Iterator[Violation]:
@@ -143,10 +147,10 @@ def _key_violations(
         key = keys.get(str(name))
         if str(name).lower() in owned_by_lower:
             advice = owned_by_lower[str(name).lower()]
-            yield variable, f"{place}{name} is Slurmstead's to write", advice[0].upper() + advice[1:]
+            yield variable, f"{place}{name} is set by Slurmstead", advice[0].upper() + advice[1:]
         elif str(name).lower() in removed:
             advice = removed[str(name).lower()]
-            yield variable, f"{place}{name} is not in Slurm any more", advice[0].upper() + advice[1:]
+            yield variable, f"{place}{name} was removed from Slurm", advice[0].upper() + advice[1:]
         elif key is None:
             match = nearest(str(name), keys)
             advice = f"Did you mean {match}?" if match else "Its keys are in the manual page slurm.conf(5)"
@@ -162,7 +166,7 @@ def _key_violations(
 
 
 def _value_violations(variable: str, place: str, key: conf_keys.Key, value: Any) -> Iterator[Violation]:
-    """The value is one that the parser of Slurm takes for a key of this type; null deletes a default."""
+    """Slurm's parser accepts the value for a key of this type; null deletes a default."""
     if isinstance(value, list):
         if key.type != "string" or any(isinstance(item, (list, Mapping, bool)) or item is None for item in value):
             yield variable, f"{place} is {shown(value)}", f"Write one {key.type}"
@@ -175,7 +179,7 @@ def _value_violations(variable: str, place: str, key: conf_keys.Key, value: Any)
     elif re.search(r"[\n#]", text):
         yield variable, f"{place} is {shown(value)}: a line break or # ends a value", "Write it without"
     elif key.type == "string" and isinstance(value, bool):
-        yield variable, f"{place} is a YAML boolean, and Slurm wants a word", "Put the word into quotes, as in 'NO'"
+        yield variable, f"{place} is a YAML boolean, but Slurm expects a word", "Put the word into quotes, as in 'NO'"
     elif key.type == "boolean" and not _TRUE_FALSE.fullmatch(text):
         yield variable, f"{place} is {shown(value)}", "Write true or false"
     elif key.type == "integer" and (isinstance(value, bool) or not (text.isdigit() or _ENDLESS.fullmatch(text))):

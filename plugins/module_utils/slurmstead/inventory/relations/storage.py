@@ -25,7 +25,7 @@ def nfs_server_disks_have_stable_names(nfs_server_disks: Sequence[str]) -> Itera
 
 
 def disks_are_used_once(scratch_disks: Sequence[str], nfs_server_disks: Sequence[str]) -> Iterator[Violation]:
-    """A disk, or a disk and a partition of it, cannot be in two places."""
+    """A disk, or a disk and one of its partitions, cannot be used twice."""
     uses = [("scratch_disks", disk) for disk in scratch_disks]
     uses += [("nfs_server_disks", disk) for disk in nfs_server_disks]
     for (first, one), (second, other) in itertools.combinations(uses, 2):
@@ -49,7 +49,7 @@ def paths_are_apart(scratch_path: str, nfs_server_path: str, nfs_client_path: st
         elif path in SYSTEM_PATHS:
             yield variable, f"is {path}, which belongs to the system", "Choose a directory of its own, such as /scratch"
         elif re.search(r"\s", path):
-            yield variable, f"is {shown(path)}, which has a space", "Choose a name without one: fstab needs none"
+            yield variable, f"is {shown(path)}, which contains a space", "Choose a name without one: fstab needs none"
     for (first, one), (second, other) in itertools.permutations(paths.items(), 2):
         if one == other and first < second:
             yield first, f"is {one}, as is {second}", "Give each its own directory"
@@ -63,7 +63,7 @@ def volume_groups_are_apart(
     scratch_disks: Sequence[str],
     nfs_server_disks: Sequence[str],
 ) -> Iterator[Violation]:
-    """A volume group has one owner, and a name that device-mapper leaves as it is (it doubles hyphens)."""
+    """A volume group has one owner, and a name that device-mapper does not change (it doubles hyphens)."""
     for variable, name in (
         ("scratch_volume_group", scratch_volume_group),
         ("nfs_server_volume_group", nfs_server_volume_group),
@@ -91,5 +91,5 @@ def _unstable_disks(variable: str, disks: Sequence[str]) -> Iterator[Violation]:
 
 
 def _whole_disk(name: str) -> str:
-    """The disk of a partition's name (`…-part1`, as udev writes it)."""
+    """The disk of a partition's name (`…-part1`, in udev's notation)."""
     return re.sub(r"-part\d+$", "", name)
