@@ -120,7 +120,7 @@ LIVE = State((Job("1", "RUNNING", "main", ("n1",)), Job("2", "PENDING", "main", 
             "1|COMPLETING|main|n1|1|NodeDown|alice|x\n2|NODE_FAIL|main||2|NodeDown|alice|x",
             ["killed", "ended as NODE_FAIL"],
         ),
-        ("1|PENDING|main||1|NodeDown|alice|x\n2|PENDING|main||2|Resources|alice|x", ["taken off its nodes"]),
+        ("1|PENDING|main||1|NodeDown|alice|x\n2|PENDING|main||2|Resources|alice|x", ["removed from its nodes"]),
         ("2|PENDING|main||2|Resources|alice|x", ["forgotten"]),
         # The copy of the state is from before the job started.
         ("1|PENDING|main||1|Priority|alice|x\n2|PENDING|main||2|Resources|alice|x", []),

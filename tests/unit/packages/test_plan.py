@@ -92,7 +92,7 @@ def test_a_package_of_slurm_on_hold_is_named_with_what_to_do() -> None:
     packages = PACKAGES | {"slurmd": Package("22.05.8-4", "slurm-wlm", "installed", held=True)}
 
     assert apt_plan.problems(packages, Plan(kept=("libslurm38", "slurmd")), BOOKWORM) == [
-        "slurmd on hold, but newer versions are there: `apt-mark unhold slurmd` there"
+        "slurmd on hold, but newer versions are available: `apt-mark unhold slurmd` there"
     ]
 
 

@@ -49,4 +49,4 @@ def test_what_packages_ask_for_is_said_with_their_names(machine: pathlib.Path) -
     (machine / "run" / "reboot-required").touch()
     (machine / "run" / "reboot-required.pkgs").write_text("dbus\nlibssl3\ndbus\n")
 
-    assert reboot_reasons(machine) == ["dbus, libssl3 wants it"]
+    assert reboot_reasons(machine) == ["requested by dbus, libssl3"]

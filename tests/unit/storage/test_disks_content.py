@@ -89,7 +89,7 @@ def test_a_tool_that_fails_means_not_blank(tmp_path: pathlib.Path, monkeypatch: 
         script.write_text(f"#!/bin/sh\necho broken >&2\nexit {4 if name == tool else 0}\n")
         script.chmod(0o755)
     monkeypatch.setitem(disks.ENVIRONMENT, "PATH", str(tmp_path))
-    with pytest.raises(disks.DiskError, match=f"expected {tool} to look at it, it failed .4.: broken"):
+    with pytest.raises(disks.DiskError, match=f"expected {tool} to inspect it, but it failed .4.: broken"):
         content.content(write(tmp_path / "disk", 16 * MIB, {}), 16 * MIB)
 
 

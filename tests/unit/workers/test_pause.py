@@ -115,7 +115,7 @@ def test_one_that_was_not_heard_before_is_not_waited_for() -> None:
     ("name", "job", "words"),
     [
         ("n1", Job("7", "NODE_FAIL", "main", ("n1",)), "job 7 was ended as NODE_FAIL"),
-        ("n1", Job("7", "PENDING", "main"), "job 7 was taken off its nodes and put back into the queue"),
+        ("n1", Job("7", "PENDING", "main"), "job 7 was removed from its nodes and requeued"),
         ("head", RUNS, "job 8 was forgotten"),
     ],
 )

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a virtual machine or a container of the lab is made of.
+"""The parts of a virtual machine or container of the lab.
 
-The modules lab_machine and lab_container come in here.
+The modules lab_machine and lab_container use it.
 """

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Boards that the lab imitates: what their device tree says of their CPUs, as edits of the tree of QEMU's own board."""
+"""Boards that the lab emulates: the CPUs of their device trees, as edits of the tree of QEMU's own board."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Cluster:
 
 @dataclasses.dataclass(frozen=True)
 class Board:
-    """A board: `compatible` as its root node has it, and its clusters in the order of their CPUs."""
+    """A board: `compatible` of its root node, and its clusters in the order of their CPUs."""
 
     model: str
     compatible: tuple[str, ...]
@@ -41,7 +41,7 @@ BOARDS = {
 VARIANTS = {"vendor": "socket{0}/cluster0", "mainline": "cluster{0}"}
 """The place of a cluster in `cpu-map` (linux, cpu-topology).
 
-Kernels make packages of sockets. The vendor's 5.10 made them of clusters too, which sockets give on today's kernels.
+Kernels turn sockets into packages. The vendor's 5.10 also did so with clusters; today's kernels need sockets for that.
 """
 
 

@@ -1,9 +1,9 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a container of the lab is made of: a pure description of the commands that run it.
+"""A container of the lab: a pure description of the commands that run it.
 
-It boots the disk image of a virtual machine, below an overlay of its own, and finds the same two networks: the one
-between the nodes, a bridge in a network namespace of the lab, and the uplink, a network in user mode (slirp4netns).
-So no interface, address or firewall rule of this computer is touched, and labs cannot collide.
+It boots the disk image of a virtual machine, below its own overlay, and has the same two networks: the one between the
+nodes, a bridge in a network namespace of the lab, and the uplink, a user-mode network (slirp4netns). So it changes no
+interface, address or firewall rule of this computer, and labs cannot collide.
 """
 
 from __future__ import annotations
@@ -12,38 +12,37 @@ import dataclasses
 from collections.abc import Sequence
 
 BRIDGE = "bridge"
-"""File on which the namespace of the lab's bridge is mounted; where it exists, the lab is made of containers."""
+"""File on which the namespace of the lab's bridge is mounted; if it exists, the lab consists of containers."""
 
 NAMESPACE = "network"
 """File in a container's directory on which its network namespace is mounted."""
 
 UPLINK_SOCKET = "uplink"
 UPLINK_ADDRESS = "10.0.2.15"
-"""The address that the image gives the uplink (roles/lab/files/image/customize-hook)."""
+"""Address of the uplink in the image (roles/lab/files/image/customize-hook)."""
 
 AUTOFS = "/dev/autofs"
-"""Device by which systemd mounts on first use; nspawn gives a container none."""
+"""Device for systemd's automounts; nspawn does not provide it in a container."""
 
 ENVIRONMENT = {"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"}
-"""systemd 256 and newer refuses to boot on version 1 of cgroups, whatever this computer itself uses."""
+"""systemd 256 and newer refuses to boot with cgroups version 1, even if this computer itself uses it."""
 
 FIRST_FILES = {
     "etc/systemd/system/chrony.service.d/lab.conf": (
         "[Unit]\nConditionCapability=\n\n[Service]\nExecStart=\nExecStart=!/usr/sbin/chronyd -x $DAEMON_OPTS\n"
     ),
 }
-"""Files of a new container by path below its root. Its chrony serves and measures time but leaves the clock, which is
-this computer's, alone."""
+"""Files of a new container by path below its root. Its chrony serves time but does not set this computer's clock."""
 
 MASKED_UNITS = ("nfs-server.service", "proc-fs-nfsd.mount", "run-rpc_pipefs.mount")
-"""What would fail at each boot, because only a kernel of its own has it."""
+"""Units that would fail at each boot, because they need a separate kernel."""
 
 START = r"""
 set -eu
 home=$1 image=$3
 shift 3
 if [ ! -d /run/systemd/system ]; then
-    # Nothing here makes a scope for the container: it gets a cgroup of its own, and nspawn's notes stay private.
+    # Without systemd, no scope is created: the container gets its own cgroup, and nspawn's /run/systemd stays private.
     mkdir -p /run/systemd
     mount -t tmpfs tmpfs /run/systemd
     for cgroup in $CGROUPS; do
@@ -58,7 +57,7 @@ exit "$code"
 """
 """Mounts a container's tree in its mount namespace and runs nspawn, again after a reboot (exit code 133).
 
-The arguments are the container's directory, its root, which tells the process from others, the image, and the command.
+Arguments: the container's directory, its root (which identifies the process), the image, and the command.
 """
 
 
@@ -74,7 +73,7 @@ class Container:
 
     @property
     def root(self) -> str:
-        """The directory on which its tree is mounted."""
+        """The mount point of its tree."""
         return f"{self.home}/root"
 
     @property
@@ -89,9 +88,9 @@ def directories(container: Container) -> list[str]:
 
 
 def cgroups(container: Container, mounts: str) -> list[str]:
-    """Return the cgroups for a container, in the hierarchies in which systemd keeps track of processes.
+    """Return the cgroups for a container, in the hierarchies that systemd uses to track processes.
 
-    `mounts` is the text of /proc/self/mounts. The name of the lab's directory is part of theirs.
+    `mounts` is the text of /proc/self/mounts. The cgroups' names contain the lab's directory.
 
     >>> node = Container("node1", 1, "default", "/state/lab/default/node1")
     >>> cgroups(node, "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0")
@@ -107,9 +106,9 @@ def cgroups(container: Container, mounts: str) -> list[str]:
 
 
 def nspawn_command(container: Container, *, systemd: bool, autofs: bool) -> list[str]:
-    """Return the command of a container, to be run once its tree is mounted.
+    """Return the command that runs a container whose tree is mounted.
 
-    :param systemd: this computer runs systemd, which then makes a scope for the container
+    :param systemd: this computer runs systemd, which then creates a scope for the container
     :param autofs: this computer has `/dev/autofs`
     """
     command = [
@@ -121,7 +120,7 @@ def nspawn_command(container: Container, *, systemd: bool, autofs: bool) -> list
         "--hostname", container.name,
         "--register=no",
         f"--network-namespace-path={container.home}/{NAMESPACE}",
-        # nspawn grants it with a network of its own making only; systemd-networkd needs it.
+        # nspawn grants this only with a network that it creates itself; systemd-networkd needs it.
         "--capability=CAP_NET_ADMIN",
         f"--load-credential=tmpfiles.extra:{container.home}/credentials",
         "--resolv-conf=off",
@@ -138,7 +137,7 @@ def nspawn_command(container: Container, *, systemd: bool, autofs: bool) -> list
 
 
 def bridge_commands(namespace: str) -> list[list[str]]:
-    """Return the commands that make the lab's bridge in a namespace that they mount on an empty file."""
+    """Return the commands that create the lab's bridge in a namespace, and mount the namespace on an empty file."""
     return [
         ["unshare", f"--net={namespace}", "ip", "link", "add", "bridge", "type", "bridge", "forward_delay", "0"],
         ["nsenter", f"--net={namespace}", "ip", "link", "set", "bridge", "up"],
@@ -146,7 +145,7 @@ def bridge_commands(namespace: str) -> list[list[str]]:
 
 
 def cable_commands(container: Container, bridge: str, mac: str) -> list[list[str]]:
-    """Return the commands that make a container's namespace on an empty file, and its interface to the bridge."""
+    """Return the commands that create a container's namespace on an empty file, and its interface to the bridge."""
     namespace, port = f"{container.home}/{NAMESPACE}", container.port
     inside = ["nsenter", f"--net={bridge}", "ip", "link"]
     peer = ["peer", "name", "cluster", "address", mac, "netns", namespace]
@@ -158,7 +157,7 @@ def cable_commands(container: Container, bridge: str, mac: str) -> list[list[str
 
 
 def unplug_command(container: Container, bridge: str) -> list[str]:
-    """Return the command that removes a container's interface; the kernel would do it only some time after its end."""
+    """Return the command that removes a container's interface; the kernel itself would remove it with a delay."""
     return ["nsenter", f"--net={bridge}", "ip", "link", "delete", container.port]
 
 
@@ -178,7 +177,7 @@ def forwarding(port: int) -> dict[str, object]:
 
 
 def owns(container: Container, arguments: Sequence[str]) -> str:
-    """Say what a process with these arguments is to a container: `machine`, `uplink`, or nothing of its own.
+    """Return the role of a process with these arguments for a container: `machine`, `uplink`, or empty.
 
     >>> owns(Container("node1", 1, "default", "/lab/node1"), ["systemd-nspawn", "--directory", "/lab/node1/root"])
     'machine'

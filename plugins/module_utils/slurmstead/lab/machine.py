@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a virtual machine of the lab is made of: a pure description of the QEMU command that runs it."""
+"""A virtual machine of the lab: a pure description of the QEMU command that runs it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SWITCH = "switch"
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """What differs between the machines that QEMU can emulate."""
+    """Differences between the machines that QEMU can emulate."""
 
     qemu: str
     machine: str
@@ -20,10 +20,10 @@ class Architecture:
     """CPU model by accelerator. Under TCG a model without AVX is a quarter faster: each AVX instruction is emulated."""
     console: str
     tcg_arguments: tuple[str, ...] = ()
-    """What else the kernel is told under TCG.
+    """Further kernel arguments under TCG.
 
-    QEMU 7.2 spoils the flags after a CMPXCHG16B without LOCK, with which Linux takes memory: 6.12 panics at boot. Only
-    the kernel goes without it, because programs built for x86-64-v2 want to see it.
+    QEMU 7.2 corrupts the flags after a CMPXCHG16B without LOCK, which Linux uses to allocate memory: 6.12 panics at
+    boot. It is disabled only for the kernel, because programs built for x86-64-v2 require it.
     """
 
 
@@ -39,7 +39,7 @@ BUSES = {
     "scsi": ["-device", "virtio-scsi-pci,id={id}-bus", "-device", "scsi-hd,bus={id}-bus.0,drive={id},serial={serial}"],
     "virtio": ["-device", "virtio-blk-pci,drive={id},serial={serial}"],
 }
-"""QEMU devices by the bus on which a guest finds a disk; each gives the disk a name in /dev/disk/by-id."""
+"""QEMU devices by the bus of a disk; with each, the disk gets a name in /dev/disk/by-id."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Disk:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """One virtual machine; `memory` in MiB, `address` with its prefix length, `number` distinct in the lab."""
+    """One virtual machine; `memory` in MiB, `address` with its prefix length, `number` unique in the lab."""
 
     name: str
     number: int
@@ -63,7 +63,7 @@ class Machine:
     cpus: int
     disks: tuple[Disk, ...] = ()
     device_tree: str = ""
-    """File that the machine boots with instead of QEMU's own tree."""
+    """File with the device tree that replaces QEMU's own."""
 
     @property
     def cluster_mac(self) -> str:
@@ -77,7 +77,7 @@ class Machine:
 
 
 def first_boot_files(machine: Machine, authorized_key: str, host_key: str) -> str:
-    """Return the tmpfiles.d(5) lines that give a machine its key, its host key and its address.
+    """Return the tmpfiles.d(5) lines that create a machine's key, host key and address.
 
     systemd in the guest takes them from the credential `tmpfiles.extra` (systemd.system-credentials(7), v252).
     """
@@ -97,16 +97,16 @@ def first_boot_files(machine: Machine, authorized_key: str, host_key: str) -> st
 def qemu_command(machine: Machine, directory: str, image: str, accelerator: str, port: int) -> list[str]:
     """Return the command that starts a machine in `directory`.
 
-    `image` is the directory of a built image, `port` the TCP port on loopback that leads to the guest's sshd. Sockets
-    are named relative to `directory`, the current one, because their names have at most 107 bytes (unix(7)). Disks are
-    not, because QEMU opens them again when its memory is saved, and has left the directory by then.
+    `image` is the directory of a built image, `port` the TCP port on loopback that leads to the guest's sshd. Paths of
+    sockets are relative to `directory`, the current one, because they have at most 107 bytes (unix(7)). Paths of disks
+    are absolute, because QEMU reopens them when its memory is saved, after it has left the directory.
     """
     architecture = ARCHITECTURES[machine.architecture]
-    # Translated code has a bound, at which all of it is thrown away; what runs on a node takes 210 MiB.
+    # When the buffer for translated code is full, QEMU discards all of it; the programs of a node need 210 MiB.
     threads = ",thread=multi,tb-size=256" if accelerator == "tcg" else ""
     arguments = ["root=/dev/vda", "rw", f"console={architecture.console}"]
     if accelerator == "tcg":
-        # QEMU 7.2 translates code again for each address at which a process has it, and addresses are random.
+        # QEMU 7.2 translates code again for each address at which it is loaded, and addresses are random by default.
         arguments += ["norandmaps", *architecture.tcg_arguments]
     disks = directory.replace(",", ",,")
     command = [

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Steps that starting a virtual machine and starting a container have in common."""
+"""Steps common to starting a virtual machine and starting a container."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(*command: str, cwd: pathlib.Path | None = None, timeout: float = 60) -> 
 
 @contextlib.contextmanager
 def locked(path: pathlib.Path) -> Iterator[None]:
-    """Hold a lock that ends with this process, whatever ends it."""
+    """Hold a lock that ends with this process, however it ends."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -54,7 +54,7 @@ def free_port() -> int:
 
 
 def make_lab_key(directory: pathlib.Path) -> pathlib.Path:
-    """Make the key that logs in to all machines of a lab, unless it exists; return its path."""
+    """Create the login key for all machines of a lab, unless it exists; return its path."""
     key = directory / "key"
     with locked(directory / "key.lock"):
         if not key.exists():
@@ -63,7 +63,7 @@ def make_lab_key(directory: pathlib.Path) -> pathlib.Path:
 
 
 def make_host_key(home: pathlib.Path, name: str) -> str:
-    """Make a machine's host key and a `known_hosts` with it; return the private key."""
+    """Create a machine's host key and a `known_hosts` file with it; return the private key."""
     host_key = home / "host_key"
     host_key.unlink(missing_ok=True)
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(host_key))

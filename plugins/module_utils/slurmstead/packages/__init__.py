@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What apt would change on a machine, in which order machines are upgraded, and what then waits for a restart.
+"""Upgrades: the changes that apt would make on a machine, the order of machines, and necessary restarts.
 
-The modules package_upgrade and cluster_versions come in here.
+The modules package_upgrade and cluster_versions use it.
 """

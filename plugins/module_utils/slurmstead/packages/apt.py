@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""apt-get on this machine. What changes packages is a unit of systemd, so that a lost connection does not end dpkg."""
+"""apt-get on this machine. A systemd unit changes the packages, so that a lost connection does not end dpkg."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNIT = "slurmstead-upgrade.service"
 LOG = Path("/run/slurmstead-upgrade.log")
 LOCK = Path("/var/lib/dpkg/lock-frontend")
 JOURNAL = Path("/var/lib/dpkg/updates")
-"""Where dpkg writes what it does; empty when it has ended well."""
+"""dpkg's journal; empty if dpkg has finished."""
 
 ENDED = ("inactive", "failed")
 
@@ -25,7 +25,7 @@ UPGRADE = ("apt-get", "-o", "APT::Get::Upgrade-Allow-New=true", "--no-install-re
 QUIET = {
     "DEBIAN_FRONTEND": "noninteractive",
     "APT_LISTCHANGES_FRONTEND": "none",
-    # Services that are not ours to restart stay as they are; ours are restarted in their order.
+    # needrestart must not restart services: package_upgrade restarts its own in order, and the others keep running.
     "NEEDRESTART_MODE": "l",
     "NEEDRESTART_SUSPEND": "1",
     "UCF_FORCE_CONFFOLD": "1",
@@ -34,29 +34,29 @@ QUIET = {
 KEEP_CONFFILES = ("-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold")
 
 FETCH = 1800.0
-"""Seconds in which lists or packages have to come."""
+"""Timeout in seconds for fetching lists or packages."""
 
 INSTALL = 7200.0
-"""Seconds in which packages have to be installed: kernels take many minutes on a small board."""
+"""Timeout in seconds for installing packages: kernels take many minutes on a small board."""
 
 PAUSE = 1.0
 
 
 class AptError(Exception):
-    """apt-get did not do what was asked; the text says what it said."""
+    """apt-get failed; the text contains its output."""
 
 
 def wait_for_lock(seconds: float) -> None:
-    """Wait until no other package manager is at work, nor an upgrade of ours that lost its connection.
+    """Wait until no other package manager runs, and no earlier upgrade that lost its connection.
 
     Raises AptError.
     """
     if wait_while(lambda: _state() not in ENDED or _locked(), seconds, PAUSE):
-        raise AptError(f"another package manager was at work for {seconds:.0f} s; see `ps -ef | grep -E 'apt|dpkg'`")
+        raise AptError(f"another package manager was running for {seconds:.0f} s; see `ps -ef | grep -E 'apt|dpkg'`")
 
 
 def _state() -> str:
-    """Return the state of our unit; empty where systemd is too busy to say."""
+    """Return the state of our unit; empty if systemd is too busy to answer."""
     _, out, _ = run("systemctl", "show", "--property=ActiveState", "--value", UNIT, seconds=60)
     return out.strip()
 
@@ -79,12 +79,12 @@ def update(seconds: float) -> None:
             return
         said = _complaints(out + err)
         if "Could not get lock" not in said or time.monotonic() > until:
-            raise AptError(f"the lists of packages could not be fetched: {said}")
+            raise AptError(f"the package lists could not be fetched: {said}")
         time.sleep(PAUSE)
 
 
 def packages() -> dict[str, Package]:
-    """Return what dpkg knows; a journal that it left is a package that is in no state."""
+    """Return the packages that dpkg knows; a journal that it left counts as a package without a state."""
     _, out, _ = run("dpkg-query", "--show", f"--showformat={apt_plan.FORMAT}", seconds=60)
     found = apt_plan.read_packages(out)
     if JOURNAL.is_dir() and any(JOURNAL.iterdir()):
@@ -93,7 +93,7 @@ def packages() -> dict[str, Package]:
 
 
 def plan() -> Plan:
-    """Return what an upgrade would do now. Raises AptError."""
+    """Return the plan of an upgrade now. Raises AptError."""
     code, out, err = run(*UPGRADE, "--simulate", "upgrade", seconds=300)
     if code:
         raise AptError(f"apt-get could not simulate the upgrade: {_complaints(out + err)}")
@@ -115,7 +115,7 @@ def command(names: Collection[str], lock: int) -> list[str]:
 
 
 def as_unit(before: Iterable[str], after: Iterable[str], wanted: list[str]) -> list[str]:
-    """Return the command that begins another one as a unit; systemctl does `before` and, in any case, `after`."""
+    """Return the command that runs another one as a unit; systemctl runs `before` first and, in any case, `after`."""
     return [
         *("systemd-run", "--quiet", f"--unit={UNIT}", "--description=Upgrade of the packages by stead"),
         *(f"--property=StandardOutput=append:{LOG}", "--property=StandardError=inherit"),
@@ -127,7 +127,7 @@ def as_unit(before: Iterable[str], after: Iterable[str], wanted: list[str]) -> l
 
 
 def install(names: Collection[str], before: Iterable[str], after: Iterable[str], lock: int) -> str:
-    """Upgrade some packages, or all; returns what dpkg said. See as_unit for `before` and `after`.
+    """Upgrade some packages, or all; return dpkg's output. See as_unit for `before` and `after`.
 
     Raises AptError.
     """
@@ -137,7 +137,7 @@ def install(names: Collection[str], before: Iterable[str], after: Iterable[str],
     LOG.unlink(missing_ok=True)
     code, _, err = run(*as_unit(before, after, command(names, lock)), seconds=300)
     if code:
-        raise AptError(f"the upgrade could not begin: {err.strip()}")
+        raise AptError(f"the upgrade could not start: {err.strip()}")
     until = time.monotonic() + INSTALL
     while (state := _state()) not in ENDED:
         if time.monotonic() > until:
@@ -152,7 +152,7 @@ def install(names: Collection[str], before: Iterable[str], after: Iterable[str],
 
 
 def _complaints(text: str, most: int = 3) -> str:
-    """Return the lines that say what went wrong, or the last ones."""
+    """Return the error lines of an output or, without any, its last lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return " / ".join([*_errors(lines)][:most] or lines[-most:]) or "it printed nothing"
 

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The daemons that make a machine one of the cluster, before and after their packages are replaced."""
+"""The cluster's daemons on a machine, before and after their packages are replaced."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
 NAMES = ("munge", "slurmctld", "slurmd")
-"""In the order in which they are restarted."""
+"""The daemons, in restart order."""
 
 SETTLE = 120.0
-"""Seconds in which a daemon that ran before has to run again."""
+"""Timeout in seconds until a daemon that ran before must run again."""
 
 PAUSE = 1.0
 
 
 class DaemonError(Exception):
-    """A daemon does not run any more; the text says what to do."""
+    """A daemon is no longer running; the text says what to do."""
 
 
 def running() -> dict[str, int]:
-    """Return the main processes of the daemons that run. Raises DaemonError where systemd does not say."""
+    """Return the main processes of the running daemons. Raises DaemonError if systemd does not answer."""
     units = [f"{name}.service" for name in NAMES]
     code, out, err = run("systemctl", "show", "--property=ActiveState,MainPID", *units, seconds=120)
     if code:
@@ -34,14 +34,14 @@ def running() -> dict[str, int]:
 
 
 def outdated() -> list[str]:
-    """Return the daemons that are older than what they consist of."""
+    """Return the daemons whose files were replaced after they started."""
     return [name for name, pid in running().items() if services.outdated(pid)]
 
 
 def renew(before: Mapping[str, int]) -> list[str]:
-    """Restart what is older than its files, and wait until all that ran `before` run; return those that were restarted.
+    """Restart daemons older than their files, and wait until all that ran `before` run; return the restarted ones.
 
-    Jobs go on: the units end the daemons only (KillMode=process). Raises DaemonError.
+    Jobs continue: the units end only the daemons (KillMode=process). Raises DaemonError.
     """
     for name in outdated():
         run("systemctl", "restart", name, seconds=SETTLE)

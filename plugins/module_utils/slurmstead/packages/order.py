@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Whether the daemons of a cluster understand each other at each moment of an upgrade: slurmctld first, then slurmd."""
+"""Checks that the daemons of a cluster are compatible at each moment of an upgrade: slurmctld first, then slurmd."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ansible.module_utils.slurmstead.conf.versions import OLDEST_PEER, can_talk,
 
 
 def problems(control: str, controller: str, nodes: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return a line for each machine whose Slurm could not talk to slurmctld during the upgrade or after it.
+    """Return a line for each machine whose Slurm would be incompatible with slurmctld during the upgrade or after it.
 
-    :param controller: version of the slurmctld that runs now
-    :param nodes: versions that the workers said when they registered, also those that are off now
-    :param after: versions that machines would have in the end; of those that are not upgraded nothing
+    :param controller: version of the running slurmctld
+    :param nodes: versions of the workers at their last registration, including workers that are off now
+    :param after: versions of the machines after the upgrade; without machines that are not upgraded
     """
     future = series(after.get(control) or controller)
     found = []

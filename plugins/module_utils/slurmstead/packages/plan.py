@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What an upgrade of a machine's packages would change and what prevents it, according to dpkg and apt."""
+"""The changes that an upgrade of a machine would make, and what prevents it, according to dpkg and apt."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ FORMAT = "\\t".join(f"${{{field}}}" for field in FIELDS) + "\\n"
 """For `dpkg-query --showformat`; see dpkg-query(1)."""
 
 WHOLE = ("installed", "config-files", "not-installed")
-"""States of a package with which dpkg is done; in any other one it was ended on its way."""
+"""Final states of a package in dpkg; in any other state, dpkg was interrupted."""
 
 SOURCES = ("slurm-wlm", "munge")
-"""Source packages that all machines must have alike. Debian builds several packages of each."""
+"""Source packages whose versions must be equal on all machines. Debian builds several packages from each."""
 
 STEP = re.compile(
     r"^Inst (?P<name>\S+)(?: \[(?P<before>[^]]+)\])? \((?P<after>\S+)(?P<origin>[^)]*?)(?: \[\S+\])?\)", re.M
 )
-"""A package in what `apt-get --simulate` prints: Inst slurmd [1] (2 Debian:12.12/oldstable, ... [amd64])."""
+"""A package in the output of `apt-get --simulate`: Inst slurmd [1] (2 Debian:12.12/oldstable, ... [amd64])."""
 
 KEPT = re.compile(r"^The following packages have been kept back:\n((?:  .*\n)+)", re.M)
 
 RELEASE = re.compile(r"\b(?P<system>Debian|Debian-Security|Ubuntu):(?P<version>[0-9.]+)/")
-"""Of which release a package is, in the origin that a step names."""
+"""The release of a package, in the origin of a step."""
 
 CONFFILE = re.compile(r"^Configuration file '([^']+)'$", re.M)
-"""The beginning of dpkg's message about a file that both an administrator and the package changed."""
+"""Beginning of dpkg's message about a file that both an administrator and the package changed."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package as dpkg has it; `held` is whether it is on hold (apt-mark(8))."""
+    """A package in dpkg's database; `held` is whether it is on hold (apt-mark(8))."""
 
     version: str
     source: str
@@ -43,7 +43,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Step:
-    """A package that would be installed; `before` is empty of one that is new."""
+    """A package that would be installed; `before` is empty for a new one."""
 
     name: str
     before: str
@@ -53,14 +53,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an upgrade would do; `kept` are names of packages that have a newer version and would not get it."""
+    """The plan of an upgrade; `kept` are names of packages with a newer version that would not be upgraded."""
 
     steps: tuple[Step, ...] = ()
     kept: tuple[str, ...] = ()
 
 
 def read_packages(text: str) -> dict[str, Package]:
-    """Return the packages that dpkg knows by name, from a listing in FORMAT.
+    """Return the packages that dpkg knows, by name, from a listing in FORMAT.
 
     >>> read_packages("slurmd\\t22.05.8-4\\tslurm-wlm\\tinstalled\\thold\\tok\\n")["slurmd"].held
     True
@@ -81,7 +81,7 @@ def read_plan(text: str) -> Plan:
 
 
 def conffiles(text: str) -> list[str]:
-    """Return the files that dpkg left as an administrator changed them, although the package has new versions."""
+    """Return the files that an administrator changed and dpkg kept, although the package has new versions."""
     return list(dict.fromkeys(CONFFILE.findall(text)))
 
 
@@ -91,7 +91,7 @@ def versions(packages: Mapping[str, Package]) -> dict[str, str]:
 
 
 def concerning(names: Iterable[str], packages: Mapping[str, Package]) -> list[str]:
-    """Return which of some packages are of Slurm or MUNGE."""
+    """Return the packages that belong to Slurm or MUNGE."""
     return [name for name in names if name in packages and packages[name].source in SOURCES]
 
 
@@ -104,7 +104,7 @@ def _interrupted(packages: Mapping[str, Package]) -> list[str]:
     broken = [f"{name} is {package.status}" for name, package in packages.items() if package.status not in WHOLE]
     if not broken:
         return []
-    return [f"dpkg was interrupted ({_some(broken)}): run `dpkg --configure -a` there, and repeat this"]
+    return [f"dpkg was interrupted ({_some(broken)}): run `dpkg --configure -a` there, then run this again"]
 
 
 def _other_release(plan: Plan, release: Mapping[str, str]) -> list[str]:
@@ -118,8 +118,8 @@ def _other_release(plan: Plan, release: Mapping[str, str]) -> list[str]:
     if not others:
         return []
     return [
-        f"it is {release.get('PRETTY_NAME', own)}, and would get {_some(others)}: another release, which this command "
-        "does not upgrade to; complete that upgrade, or correct the package sources (/etc/apt/sources.list*)"
+        f"it is {release.get('PRETTY_NAME', own)}, but would get {_some(others)}: another release. This "
+        "command does not upgrade to it; complete that upgrade, or correct the package sources (/etc/apt/sources.list*)"
     ]
 
 
@@ -127,10 +127,10 @@ def _left_behind(packages: Mapping[str, Package], plan: Plan) -> list[str]:
     names = concerning(plan.kept, packages)
     held = [name for name in names if packages[name].held]
     if held:
-        # It keeps those back that fit to it only.
-        return [f"{_some(held)} on hold, but newer versions are there: `apt-mark unhold {' '.join(held)}` there"]
+        # A held package keeps back the packages that depend on its newer version.
+        return [f"{_some(held)} on hold, but newer versions are available: `apt-mark unhold {' '.join(held)}` there"]
     if names:
-        return [f"apt keeps {_some(names)} back: `apt-get --simulate dist-upgrade` there says what is in the way"]
+        return [f"apt keeps {_some(names)} back: `apt-get --simulate dist-upgrade` there shows why"]
     return []
 
 

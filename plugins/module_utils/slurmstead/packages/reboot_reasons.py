@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Why a machine has to be rebooted before what is installed on it is in use."""
+"""Reasons to reboot a machine so that it uses the installed software."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import re
 from pathlib import Path
 
 LIBC = re.compile(r" (/\S*/(?:libc\.so\.6|libc-2\S*|ld-linux\S*|ld-2\S*)) \(deleted\)$", re.MULTILINE)
-"""The C library in /proc/PID/maps of a process that still has the one before."""
+"""A replaced C library in /proc/PID/maps of a process that still uses it."""
 
 
 def reboot_reasons(root: Path = Path("/")) -> list[str]:
-    """Return why a machine has to be rebooted, in words."""
+    """Return why a machine needs a reboot, as text."""
     booted = _booted(root)
-    # When a file was put there: its own time is that of its package.
+    # The change time is the time of installation: the modification time comes from the package.
     newer = [path.name for path in sorted((root / "boot").glob("vmlinuz-*")) if path.stat().st_ctime > booted]
     reasons = [f"{name.replace('vmlinuz-', 'kernel ')} was installed after it booted" for name in newer if booted]
     if LIBC.search(_text(root / "proc" / "1" / "maps")):
         reasons.append("the C library was replaced after it booted")
     if not reasons and (root / "run" / "reboot-required").exists():
         packages = sorted(set(_text(root / "run" / "reboot-required.pkgs").split()))
-        reasons.append(f"{', '.join(packages) or 'a package'} wants it")
+        reasons.append(f"requested by {', '.join(packages) or 'a package'}")
     return reasons
 
 

@@ -1,7 +1,7 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Whether a machine is on, by the words with which ssh(1) failed to reach it.
+"""Whether a machine is on, according to the error of a failed ssh(1).
 
-Its kernel refuses connections for as long as it runs, also when sshd has ended: only silence means that it is off.
+A running kernel refuses connections even if sshd has ended, so only a missing answer means that a machine is off.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 import re
 
 NO_CONNECTION = re.compile(r"(?:connect to host (\S+) port \d+|connect failed): ([\w ]+)")
-"""What ssh says of a connection that was not made, by itself or by the machine that it goes through (ProxyJump)."""
+"""ssh's error for a failed connection, either its own or from the jump host (ProxyJump)."""
 
 NO_NAME = re.compile(r"Could not resolve hostname \S+: Name or service not known")
-"""A machine that gives itself its name (mDNS) has none while it is off."""
+"""A machine that announces its own name (mDNS) cannot be resolved while it is off."""
 
 SILENT = frozenset({"Connection timed out", "No route to host", "Host is down"})
 
 LOOPBACK = ("127.", "::1", "localhost")
-"""A port that is forwarded from this computer is closed when the machine behind it is gone."""
+"""A port forwarded from this computer is closed when the machine behind it has ended."""
 
 ENDED = re.compile(r"closed by|reset by|[Bb]roken pipe|[Tt]imed out|Timeout, server|refused|going down")
-"""What ssh says of a machine that is on its way down."""
+"""ssh's errors for a machine that is shutting down."""
 
 
 def is_silent(said: str) -> bool:
-    """Say whether nobody answers.
+    """Say whether an error means that no machine answered.
 
     >>> is_silent("ssh: connect to host 10.0.0.4 port 22: No route to host")
     True

@@ -1,9 +1,9 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Who works on a cluster: a lock on the control node, held for as long as a process on this computer lives.
+"""The cluster lock: a lock on the control node, held while a process on this computer lives.
 
-A watcher here keeps a connection to a holder there, which keeps a lock of flock(2). When the process that is watched
-ends, however that may be, the watcher ends, and with it the connection, the holder and the lock. When the network or
-this computer fails, the holder misses its heartbeats.
+A watcher on this computer keeps a connection to a holder on the control node, which holds a lock of flock(2). When the
+watched process ends, for whatever reason, the watcher ends, and with it the connection, the holder and the lock. When
+the network or this computer fails, the holder receives no heartbeats.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ HEARTBEAT = 5
 """Seconds."""
 
 SILENCE = 60
-"""Seconds without a heartbeat after which the holder gives up."""
+"""Seconds without a heartbeat after which the holder releases the lock."""
 
 HELD = "held"
-"""What the holder says when it has the lock; otherwise it prints what the other one wrote of itself."""
+"""The holder's output when it has the lock; otherwise it prints the description of the other run."""
 
 HOLDER = f"""
 import fcntl, os, select, sys
@@ -57,7 +57,7 @@ with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0) as connection:
 
 
 def holder() -> str:
-    """Return what the run that holds this cluster wrote of itself; empty where none does. For the control node."""
+    """Return the description of the run that holds this cluster's lock; empty if none does. For the control node."""
     try:
         return PATH.read_text()
     except OSError:
@@ -65,16 +65,16 @@ def holder() -> str:
 
 
 def successor(before: str) -> str:
-    """Return who holds this cluster after the holder that was there before; empty where nobody does.
+    """Return the run that has taken over the lock from a given holder; empty if none has.
 
-    To be asked by what waits on the control node: it outlives an ansible-playbook that is killed.
+    For modules that wait on the control node, because they outlive a killed ansible-playbook.
     """
     now = holder()
     return now if now != before else ""
 
 
 def answer(said: str, me: str) -> str:
-    """Return what the holder said; HELD also where it named this run, a playbook of which took the lock before.
+    """Return the holder's output; HELD also if it names this run, an earlier playbook of which took the lock.
 
     >>> answer("ann@laptop (process 7) since noon", "ann@laptop (process 7)")
     'held'

@@ -9,11 +9,11 @@ import subprocess
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 ANSWER = 10.0
-"""Seconds in which a program answers."""
+"""Default timeout of a program in seconds."""
 
 
 def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
-    """Run a command; returns its status, output and errors. One that takes too long has status 124."""
+    """Run a command; return its exit code, output and errors. On a timeout the code is 124."""
     try:
         done = subprocess.run(
             command,

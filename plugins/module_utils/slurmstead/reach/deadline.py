@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def wait_while(look: Callable[[], T], seconds: float, every: float) -> T:
-    """Call `look` until it returns something false or the time is over; return what it returned last.
+    """Call `look` until it returns a false value or the time is over; return its last value.
 
-    It is called at least once, and again after the last pause. What it returns is usually what is still missing, so
-    that the caller can say so.
+    It is called at least once, and again after the last pause. Usually it returns what is still missing, so that the
+    caller can report it.
 
-    :param seconds: time in which it should become false
+    :param seconds: timeout
     :param every: seconds between two calls
 
     >>> missing = [["node1", "node2"], ["node2"], []]

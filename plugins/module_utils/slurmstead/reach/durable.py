@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Files that are there as a whole or not at all, whenever the power fails (rename(2), fsync(2), ext4(5))."""
+"""Atomic writes: after a power cut, a file is either complete or absent (rename(2), fsync(2), ext4(5))."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def write(
     gid: int = -1,
     prove: Callable[[pathlib.Path], object] | None = None,
 ) -> None:
-    """Replace a file at once. Until then only its owner can read the new content.
+    """Replace a file atomically. Until then, only the owner can read the new content.
 
     :param uid: owner; -1 leaves it as it is (chown(2)), and so does `gid`
-    :param prove: called with the path of the new content; where it raises, the old file stays
+    :param prove: called with the path of the new content; if it raises, the old file stays
     :raises OSError: the content could not be written; the old file stays
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -41,7 +41,7 @@ def write(
 
 
 def link(path: pathlib.Path, target: str) -> None:
-    """Make a symbolic link, or turn a link or file into it, at once."""
+    """Create a symbolic link, or replace a link or file with it, atomically."""
     partial = path.with_name(f".{path.name}.link")
     partial.unlink(missing_ok=True)
     partial.symlink_to(target)

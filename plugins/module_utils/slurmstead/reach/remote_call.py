@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""A call of one of our functions as the text of a program, which needs nothing but Python where it runs.
+"""A call of one of our functions as the text of a program, which needs only Python on the machine.
 
-An Ansible module is compiled each time, and a hundred files of Ansible's with it: on an emulated CPU that takes longer
-than to look at the machine.
+Python compiles an Ansible module each time, with a hundred files of Ansible: on an emulated CPU that takes longer than
+collecting the facts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PACKAGE = "ansible.module_utils.slurmstead"
 PACKAGES = ("ansible", "ansible.module_utils", PACKAGE)
 
 COMMAND = "/usr/bin/python3 -IS -"
-"""The interpreter is that of ansible.cfg; without its site-packages it starts in half the time."""
+"""The interpreter of ansible.cfg; without its site-packages it starts in half the time."""
 
 PROGRAM = """
 import _frozen_importlib, importlib, json, sys
@@ -48,7 +48,7 @@ print(json.dumps(called(**json.loads({arguments!a}))))
 
 
 def program(module: str, function: str, arguments: Mapping[str, Any]) -> str:
-    """Return the program that calls a function of a module below PACKAGE, and prints as JSON what it returns."""
+    """Return the program that calls a function of a module below PACKAGE, and prints its result as JSON."""
     name = f"{PACKAGE}.{module}"
     return PROGRAM.format(sources=sources({name}), module=name, function=function, arguments=json.dumps(arguments))
 
@@ -56,7 +56,7 @@ def program(module: str, function: str, arguments: Mapping[str, Any]) -> str:
 def ask(
     execute: Callable[..., Mapping[str, Any]], module: str, function: str, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what a function returned on a machine as `returned`, or a failed result of Ansible.
+    """Return a function's result from a machine as `returned`, or a failed result for Ansible.
 
     :param execute: ActionBase._low_level_execute_command
     """
@@ -67,7 +67,7 @@ def ask(
 
 
 def sources(names: Iterable[str]) -> dict[str, tuple[str, bool]]:
-    """Return the text of modules and of all of ours that they import, by name, with whether it is a package."""
+    """Return the text of modules, and of all our modules that they import, by name, and whether each is a package."""
     found = {package: ("", True) for package in PACKAGES}
     new = set(names)
     while new:
@@ -77,7 +77,7 @@ def sources(names: Iterable[str]) -> dict[str, tuple[str, bool]]:
 
 
 def _read(name: str) -> Iterator[tuple[str, bool]]:
-    """Yield the text of a module, if it is one and not a name in one."""
+    """Yield the text of a module, if the name is a module and not a name in one."""
     base = Path(__file__).parents[1].joinpath(*name.removeprefix(f"{PACKAGE}.").split("."))
     for path, is_package in ((base.with_suffix(".py"), False), (base / "__init__.py", True)):
         if path.is_file():
@@ -85,7 +85,7 @@ def _read(name: str) -> Iterator[tuple[str, bool]]:
 
 
 def imports(name: str, text: str) -> Iterator[str]:
-    """Yield what may be modules of ours among what a text imports, and the packages that they are in."""
+    """Yield the names in a text's imports that may be our modules, and their packages."""
     wanted = [name.rpartition(".")[0]]
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGE):

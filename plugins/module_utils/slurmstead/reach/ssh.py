@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""How this computer reaches a machine beside Ansible, over a connection that is not Ansible's."""
+"""How this computer reaches a machine over a connection other than Ansible's."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 AS_ROOT = '[ "$(id -u)" -eq 0 ] && exec "$@"; exec sudo -n "$@"'
-"""Runs its arguments as root. Where people log in as root there may be no sudo, as Ansible needs none either."""
+"""Runs its arguments as root. If the login user is root, sudo may be missing; Ansible does not need it then either."""
 
 
 def as_root(*command: str) -> list[str]:
-    """Return a command that runs another one as root, for a user who is root or may use sudo without a password."""
+    """Return a command that runs another one as root; the user must be root or able to use sudo without a password."""
     return ["sh", "-c", AS_ROOT, "sh", *command]
 
 
 def is_here(variables: Mapping[str, Any]) -> bool:
-    """Say whether a machine is this computer, by the variables that Ansible has of it."""
+    """Say whether a machine is this computer, according to its Ansible variables."""
     return variables.get("ansible_connection") == "local"
 
 
 def ssh_command(variables: Mapping[str, Any], host: str) -> list[str]:
-    """Return the beginning of a command that runs another one on a host, from the variables that Ansible has of it.
+    """Return the beginning of a command that runs another one on a host, from the host's Ansible variables.
 
     >>> ssh_command({"ansible_host": "10.0.0.3", "ansible_user": "ansible", "ansible_port": 2222}, "node3")[-4:]
     ['-p', '2222', 'ansible@10.0.0.3', '--']
@@ -41,7 +41,7 @@ def ssh_command(variables: Mapping[str, Any], host: str) -> list[str]:
 def command_on(
     variables: Mapping[str, Any], host: str, command: Sequence[str], options: Sequence[str] = ()
 ) -> list[str]:
-    """Return what runs a command on a host, which may be this computer; `options` outweigh those of the inventory.
+    """Return the command line that runs a command on a host or this computer; `options` override the inventory's.
 
     >>> command_on({"ansible_host": "10.0.0.3"}, "node3", ["echo", "two  words"], ["-v"])[-3:]
     ['10.0.0.3', '--', "echo 'two  words'"]

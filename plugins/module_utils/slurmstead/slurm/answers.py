@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What scontrol prints, read."""
+"""Parsers for the output of scontrol."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 from collections.abc import Mapping
 
 REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
-"""The reason of a node, who gave it and when."""
+"""The reason of a node, its author and its time."""
 
 STATE_FLAGS = "*~#!%$@^+-"
-"""Characters that Slurm writes behind the state of a node (sinfo(1), NODE STATE CODES)."""
+"""Characters that Slurm appends to the state of a node (sinfo(1), NODE STATE CODES)."""
 
 LOADED = "loaded"
-"""Name of a note: what slurmctld said of its hashes when it was known to have what the files say."""
+"""Name of a note: slurmctld's HASH_VAL when it was known to have loaded the files."""
 
 
 def read_listpids(text: str) -> list[str]:
-    """Return the numbers of the jobs that `scontrol listpids` prints; for none it has an error.
+    """Return the job numbers in the output of `scontrol listpids`; without jobs it prints an error.
 
     >>> read_listpids("PID      JOBID    STEPID   LOCALID GLOBALID\\n812      7        batch    0       0      \\n")
     ['7']
@@ -38,10 +38,10 @@ def read_settings(text: str) -> dict[str, str]:
 
 
 def has_loaded(hashes: str, noted: str) -> bool | None:
-    """Say whether slurmctld has what slurm.conf says, by its HASH_VAL; None where it says neither.
+    """Say whether slurmctld has loaded slurm.conf, according to its HASH_VAL; None if unknown.
 
-    The hashes are of all bytes, comments too (_get_next_line in src/common/parse_config.c): they can differ where both
-    mean the same, and then they are noted.
+    The hashes cover all bytes, including comments (_get_next_line in src/common/parse_config.c): they can differ
+    although both files mean the same, so such hashes are noted.
 
     >>> has_loaded("Match", ""), has_loaded("Different Ours=0x1 Slurmctld=0x2", "Different Ours=0x3 Slurmctld=0x2")
     (True, False)
@@ -54,7 +54,7 @@ def has_loaded(hashes: str, noted: str) -> bool | None:
 def read_nodes(text: str) -> dict[str, dict[str, str]]:
     """Return the fields of each node by name from `scontrol --oneliner show node`.
 
-    Those up to the reason, which is free text, the reason itself, who gave it (ReasonSetByUser) and when
+    The fields up to the reason, which is free text; the reason, its author (ReasonSetByUser) and its time
     (ReasonChangedAt).
 
     >>> shown = read_nodes("NodeName=n1 State=IDLE+DRAIN Reason=a [b] c [root@2026-11-20T09:00:00] Comment=x")["n1"]
@@ -86,7 +86,7 @@ def read_partitions(text: str) -> dict[str, str]:
 
 
 def flags(shown: Mapping[str, str]) -> frozenset[str]:
-    """Return the state and flags of a node by its fields; a silent node has NOT_RESPONDING in every version.
+    """Return the state and flags of a node; an unreachable node has NOT_RESPONDING in every version.
 
     >>> sorted(flags({"State": "IDLE*+DRAIN"}))
     ['DRAIN', 'IDLE', 'NOT_RESPONDING']

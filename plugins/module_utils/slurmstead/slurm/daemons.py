@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The controller of this machine: how it is started, and what it is asked."""
+"""The controller of this machine: starting it, and querying it."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ UNIT = "slurmctld.service"
 MUNGED = "munge.service"
 
 STAMP = re.compile(r"^\[[^\]]*\] ", re.MULTILINE)
-"""How a line of slurmctld's log begins (LogTimeFormat)."""
+"""Beginning of a line in slurmctld's log (LogTimeFormat)."""
 
 
 class Service(Protocol):
-    """Starts slurmctld. Tests have one that needs no systemd."""
+    """Starts slurmctld. Tests use an implementation without systemd."""
 
     def restart(self) -> None:
-        """Begin to restart it, or to start it; returns before it is up."""
+        """Begin to restart or start it; return before it is up."""
 
     def state(self) -> str:
-        """Return running, starting, stopped, or failed; of the process that `restart` began, if it was called."""
+        """Return running, starting, stopped or failed; after `restart`, the state of the new process."""
 
     def words(self) -> str:
-        """Return what it has said since `restart`."""
+        """Return its output since `restart`."""
 
     def outlived_munged(self) -> bool:
         """Say whether munged was started after it.
 
         If munged does not answer for some minutes, slurmctld (22.05.8) stops polling the nodes, marks them down, and
-        does not start polling again. Any process may call this.
+        does not resume polling. Any process may call this.
         """
 
 
 def main_process(unit: str) -> int:
-    """Return the process number of a unit's daemon, or 0."""
+    """Return the process ID of a unit's daemon, or 0."""
     _, out, _ = run("systemctl", "show", "--property=MainPID", "--value", unit)
     return int(out.strip() or 0)
 
 
 class Systemd:
-    """slurmctld as a unit of systemd; `log` is its SlurmctldLogFile, without which all it says is in the journal."""
+    """slurmctld as a systemd unit; `log` is its SlurmctldLogFile; without one, all its output is in the journal."""
 
     def __init__(self, log: str = "") -> None:
         self.log = Log(log)
@@ -67,7 +67,7 @@ class Systemd:
         return dict(line.split("=", 1) for line in out.splitlines() if "=" in line)
 
     def restart(self) -> None:
-        """Begin to restart it. Not waited for: a unit of type notify that hangs would take 90 s of the way back."""
+        """Begin to restart it without waiting: a hanging unit of type notify would delay a rollback by 90 s."""
         shown = self._show()
         self.before, self.since = shown.get("MainPID", "0"), time.time()
         self.log.mark()
@@ -77,35 +77,35 @@ class Systemd:
         run("systemctl", "restart", "--no-block", UNIT)
 
     def state(self) -> str:
-        """Return running, starting, stopped, or failed."""
+        """Return running, starting, stopped or failed."""
         return state_of(self._show(), self.before)
 
     def words(self) -> str:
-        """Return what the journal and its log have of it since the restart."""
+        """Return its lines in the journal and in its log since the restart."""
         _, out, _ = run("journalctl", "--quiet", "--output=cat", f"--since=@{int(self.since)}", f"--unit={UNIT}")
         return out + self.log.since_mark()
 
     def outlived_munged(self) -> bool:
-        """Say whether munged was started after it, of two that run; in microseconds since boot."""
+        """Say whether both run and munged was started later; compares microseconds since boot."""
         _, out, _ = run("systemctl", "show", "--property=ActiveEnterTimestampMonotonic", "--value", UNIT, MUNGED)
         entered = [int(line) for line in out.split()]
         return len(entered) == 2 and 0 < entered[0] < entered[1]
 
 
 class Log:
-    """The file in which a daemon writes what the journal does not get, once it has read its name."""
+    """The file to which a daemon logs instead of the journal, once it has read its configuration."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.size = 0
 
     def mark(self) -> None:
-        """Let `since_mark` return what is written from now on."""
+        """Mark the current end of the file for `since_mark`."""
         with contextlib.suppress(OSError):
             self.size = os.stat(self.path).st_size
 
     def since_mark(self) -> str:
-        """Return what was written, each line as the daemon prints it; of a file that was rotated, all that is in it."""
+        """Return the lines written since the mark, without timestamps; after a rotation, all lines of the new file."""
         try:
             with open(self.path, errors="replace") as file:
                 if os.fstat(file.fileno()).st_size >= self.size:
@@ -116,7 +116,7 @@ class Log:
 
 
 def state_of(shown: Mapping[str, str], before: str) -> str:
-    """Return the state of a unit by its properties; `before` is the main process before it was restarted, if it was.
+    """Return the state of a unit from its properties; `before` is the main process before a restart, if there was one.
 
     >>> state_of({"ActiveState": "activating", "SubState": "auto-restart", "Job": "0"}, "7")
     'failed'
@@ -125,7 +125,7 @@ def state_of(shown: Mapping[str, str], before: str) -> str:
     """
     active = shown.get("ActiveState")
     if shown.get("Job", "0") not in ("", "0"):
-        # Also of a unit that waits after a failure: it is about to be started.
+        # This includes a unit that waits for its automatic restart after a failure.
         return "starting"
     if active == "failed" or shown.get("SubState") == "auto-restart":
         return "failed"
@@ -138,7 +138,7 @@ class Slurm:
     """The client commands of Slurm."""
 
     def version(self) -> str:
-        """Return the version of the installed slurmctld, such as 22.05.8; empty if none is installed."""
+        """Return the version of the installed slurmctld, such as 22.05.8; empty if it is not installed."""
         code, out, _ = run("slurmctld", "-V")
         return out.split()[-1] if code == 0 and out.split() else ""
 
@@ -153,48 +153,48 @@ class Slurm:
         return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
 
     def present(self) -> list[str]:
-        """Return the numbers of the jobs of which this node has processes."""
+        """Return the numbers of the jobs that have processes on this node."""
         _, out, _ = run("scontrol", "listpids")
         return read_listpids(out)
 
     def owners(self) -> dict[str, int]:
-        """Return the numeric ids of those who have jobs, by name."""
+        """Return the numeric IDs of users with jobs, by name."""
         _, out, _ = run("squeue", "--all", "--noheader", "--format=%u|%U")
         pairs = (line.strip().partition("|") for line in out.splitlines())
         return {name: int(number) for name, _, number in pairs if number.isdigit()}
 
     def nodes(self) -> dict[str, dict[str, str]]:
-        """Return the fields of each node by name; none where the controller does not answer. See read_nodes."""
+        """Return the fields of each node by name; empty if the controller does not answer. See read_nodes."""
         _, out, _ = run("scontrol", "--oneliner", "--all", "show", "node")
         return read_nodes(out)
 
     def partitions(self) -> dict[str, str]:
-        """Return the state of each partition by name; none where the controller does not answer."""
+        """Return the state of each partition by name; empty if the controller does not answer."""
         _, out, _ = run("scontrol", "--oneliner", "--all", "show", "partition")
         return read_partitions(out)
 
     def partitions_are_up(self) -> bool:
-        """Say whether no partition is closed."""
+        """Say whether all partitions are up."""
         code, out, _ = run("sinfo", "--all", "--noheader", "--format=%a")
         return code == 0 and set(out.split()) == {"up"}
 
     def started_at(self) -> float:
-        """Return when slurmctld started (seconds since 1970), or 0. When it last read its files, no version says."""
+        """Return when slurmctld started (seconds since 1970), or 0. No version reports when it last read its files."""
         return seconds(self.setting("BOOT_TIME"))
 
     def setting(self, key: str) -> str:
-        """Return what the controller has for a key of its configuration, such as `600 sec`; empty where unknown."""
+        """Return the controller's value of a configuration key, such as `600 sec`; empty if unknown."""
         _, out, _ = run("scontrol", "show", "config")
         return read_settings(out).get(key, "")
 
     def hashes(self) -> str:
-        """Return what it says of the hashes of slurm.conf as it has read it and as it is here, such as `Match`."""
+        """Return its HASH_VAL, which compares the loaded slurm.conf with the file here, such as `Match`."""
         return self.setting("HASH_VAL")
 
     def reconfigure(self) -> str:
-        """Make all daemons reread the files; return why that failed, or nothing."""
+        """Make all daemons reread the files; return the error, or nothing."""
         code, out, err = run("scontrol", "reconfigure", seconds=30)
-        return "" if code == 0 else (err or out).strip() or f"scontrol reconfigure ended with status {code}"
+        return "" if code == 0 else (err or out).strip() or f"scontrol reconfigure exited with {code}"
 
     def update(self, nodes: str, state: str, reason: str = "") -> None:
         """Drain or resume nodes."""
@@ -202,17 +202,17 @@ class Slurm:
         run("scontrol", "update", f"NodeName={nodes}", f"State={state}", *more)
 
     def reboot(self, node: str, reason: str = "") -> str:
-        """Have a node rebooted when its jobs have ended; returns why that is not possible, or nothing.
+        """Request the reboot of a node after its jobs have ended; return the error, or nothing.
 
-        With a reason it takes no new jobs and is resumed afterwards. Without one it stays as it is, which is for a node
-        that an administrator drained.
+        With a reason, the node accepts no new jobs and is resumed afterwards. Without one its state does not change;
+        use that for a node that an administrator drained.
         """
         words = ["ASAP", "nextstate=RESUME", f"reason={reason}"] if reason else []
         code, out, err = run("scontrol", "reboot", *words, node)
-        return "" if code == 0 else (err or out).strip() or f"scontrol reboot ended with status {code}"
+        return "" if code == 0 else (err or out).strip() or f"scontrol reboot exited with {code}"
 
     def cancel_reboot(self, node: str) -> None:
-        """Withdraw what `reboot` asked for, while the node still waits for its jobs."""
+        """Cancel a requested reboot while the node still waits for its jobs."""
         run("scontrol", "cancel_reboot", node)
 
     def cancel(self, jobs: Iterable[Job]) -> None:

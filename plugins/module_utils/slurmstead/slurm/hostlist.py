@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 MAX_HOSTS = 65536
-"""More names than this from one expression are taken for a slip (Slurm's own limit is 64k, MAX_RANGE in hostlist.c)."""
+"""An expression for more names than this counts as a typo (Slurm's own limit is 64k, MAX_RANGE in hostlist.c)."""
 
 _PIECE = re.compile(r"[^\[\],\s]+|\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
@@ -22,7 +22,7 @@ def expand(expression: str) -> list[str]:
     >>> expand("n[08-10]")
     ['n08', 'n09', 'n10']
 
-    Raises ValueError, which says what is wrong with which part.
+    Raises ValueError, which names the wrong part.
     """
     return [name for item in _split(expression) for name in _expand_item(item)]
 
@@ -50,7 +50,7 @@ def compress(names: Iterable[str]) -> str:
 
 
 def _adopt_same_width(numbers: dict[tuple[str, int], list[int]], prefix: str, width: int) -> None:
-    """Move n10 to n08 and n09: it has as many digits, so one range can hold them."""
+    """Move n10 to n08 and n09: it has the same number of digits, so one range can contain them."""
     free = numbers.get((prefix, 0), [])
     numbers[prefix, width] += [number for number in free if len(str(number)) == width]
     numbers[prefix, 0] = [number for number in free if len(str(number)) != width]

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The jobs of a cluster, as squeue shows them, and what became of them after a change. Formats: squeue(1)."""
+"""The jobs of a cluster, as squeue shows them, and the effects of a change on them. Formats: squeue(1)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
 
 FORMAT = "--format=%A|%T|%P|%N|%i|%r|%u|%j"
-"""A line for each job. `%A` is its number from start to end, also in an array; a name may hold any character."""
+"""A line for each job. `%A` is its number from start to end, also in an array; a name may contain any character."""
 
 SQUEUE = ("squeue", "--all", "--states=all", "--noheader", FORMAT)
-"""All jobs, those of other users and those that have ended too."""
+"""All jobs, including those of other users and ended ones."""
 
 HOLDS_NODES = frozenset({"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT"})
 """States of jobs that are on their nodes (squeue(1), JOB STATE CODES)."""
@@ -37,15 +37,15 @@ ENDED = frozenset(
 """Job states (squeue(1), JOB STATE CODES) after which nothing more happens."""
 
 KILLED_BY = frozenset({"NodeDown", "PartitionDown", "NodeFail", "BootFail"})
-"""Reasons of jobs that ended or started over because of what slurmctld knows no more."""
+"""Reasons of jobs that ended or were requeued because slurmctld had lost information."""
 
 
 @dataclass(frozen=True)
 class Job:
     """A job; `nodes` are those that it is on.
 
-    `task` is what scancel has to be told, `20_3` in an array. By a number slurmctld 22.05 finds no task, and the one
-    that starts last has the array's own, by which all of its tasks are cancelled (job_str_signal in job_mgr.c).
+    `task` is the argument for scancel, `20_3` in an array. slurmctld 22.05 finds no task by its job number; the task
+    that starts last has the array's own number, which would cancel all tasks (job_str_signal in job_mgr.c).
     """
 
     number: str
@@ -70,7 +70,7 @@ class Job:
 
 @dataclass(frozen=True)
 class State:
-    """What runs and waits at one moment; `heard` says whether a controller answered."""
+    """The jobs that run and wait at one moment; `heard` says whether a controller answered."""
 
     jobs: tuple[Job, ...] = ()
     heard: bool = True
@@ -96,7 +96,7 @@ class State:
 
 
 def read_queue(text: str) -> State:
-    """Return the state that the output of squeue in FORMAT says; lines of another form are what a library warned of.
+    """Return the state from the output of squeue in FORMAT; other lines are warnings of libraries and ignored.
 
     >>> read_queue("7|RUNNING|main|n[1-2]|7|None|alice|a|b").jobs[0].name
     'a|b'
@@ -112,7 +112,7 @@ def read_queue(text: str) -> State:
 
 
 def in_words(jobs: Iterable[Job], most: int = 5) -> str:
-    """Name jobs for a message.
+    """Return jobs as text for a message.
 
     >>> in_words([Job("7", "RUNNING", "main", ("n1",)), Job("8", "PENDING", "main")])
     'job 7 (running on n1) and job 8 (pending)'
@@ -139,13 +139,13 @@ def lost(before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True
         if not (job.running or job.pending):
             continue
         if now is None:
-            # A pending job cannot end within seconds without being seen running, unless it is cancelled.
+            # Unless cancelled, a pending job cannot end within seconds without being seen running.
             if ends_show:
                 found.append((job, "forgotten"))
         elif now.state in ("NODE_FAIL", "BOOT_FAIL"):
             found.append((job, f"ended as {now.state}"))
         elif job.running and now.pending:
-            found.append((job, "taken off its nodes and put back into the queue"))
+            found.append((job, "removed from its nodes and requeued"))
         elif now.state == "COMPLETING" and now.reason in KILLED_BY and job.reason not in KILLED_BY:
             found.append((job, "killed"))
     return found

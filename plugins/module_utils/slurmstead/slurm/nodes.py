@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ansible.module_utils.slurmstead.slurm.answers import STATE_FLAGS
 
 SINFO = ("sinfo", "--Node", "--noheader", "--format=%N|%T|%C|%a|%P|%u|%H|%E")
-"""One line per node and partition that the caller may use. The reason comes last, because it may hold any character."""
+"""One line per node and partition that the caller may use. The reason is last: it may contain any character."""
 
 USABLE = frozenset(
     {
@@ -25,14 +25,14 @@ USABLE = frozenset(
         "powering_down",
     }
 )
-"""States (sinfo(1), NODE STATE CODES) of nodes that run jobs now, or will without anybody's help."""
+"""States (sinfo(1), NODE STATE CODES) of nodes that run jobs now, or will without an administrator's action."""
 
 
 @dataclass(frozen=True)
 class Node:
     """A node as sinfo shows it.
 
-    `flags` are the characters behind the state: `*` does not answer, `$` is reserved, `^` reboots (sinfo(1)).
+    `flags` are the characters after the state: `*` does not answer, `$` is reserved, `^` reboots (sinfo(1)).
     """
 
     name: str
@@ -47,12 +47,12 @@ class Node:
 
     @property
     def usable(self) -> bool:
-        """Whether a job of an ordinary user can run here, now or after the jobs that are there."""
+        """Whether a job of an ordinary user can run here, now or after the current jobs."""
         return self.state in USABLE and not set(self.flags) & set("*$^")
 
 
 def split_state(text: str) -> tuple[str, str]:
-    """The state and the flags behind it.
+    """The state and the flags after it.
 
     >>> split_state("DOWN*"), split_state("mixed-"), split_state("powering_up#")
     (('down', '*'), ('mixed', '-'), ('powering_up', '#'))
@@ -67,7 +67,7 @@ def read_sinfo(text: str) -> dict[str, Node]:
     >>> read_sinfo("n1|drained*|0/0/2/2|up|main*|root|2026-11-20T10:00:00|bad | disk")["n1"].reason
     'bad | disk'
 
-    Raises ValueError with the line that is not of that form.
+    Raises ValueError with the malformed line.
     """
     nodes: dict[str, Node] = {}
     for line in text.splitlines():
@@ -88,5 +88,5 @@ def read_sinfo(text: str) -> dict[str, Node]:
 
 
 def _nothing(text: str) -> str:
-    """Slurm's words for an empty field are an empty text."""
+    """Return a field; Slurm's words for an empty field become an empty text."""
     return "" if text.lower() in {"none", "unknown", "n/a", "(null)"} else text

@@ -1,10 +1,10 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The directory in which slurmctld keeps its state, read while it runs, and put back while it does not.
+"""slurmctld's state directory: read while slurmctld runs, and restored while it does not.
 
-Each file is written under the name of `.new`, the one before is linked as `.old`, and the new one takes its place by
-unlink and link (save_buf_to_state in src/common/state_save.c, dump_all_job_state in job_mgr.c, 21.08 to 24.11). So an
-open file never changes, and a name can be missing for a moment. Scripts of jobs are in `hash.N/job.N` before the job
-is in `job_state`, and are removed after it has been purged from there.
+slurmctld writes each file as `.new`, links the previous one as `.old`, and replaces it by unlink and link
+(save_buf_to_state in src/common/state_save.c, dump_all_job_state in job_mgr.c, 21.08 to 24.11). So an open file never
+changes, and a name can be missing for a moment. Job scripts appear in `hash.N/job.N` before the job appears in
+`job_state`, and are removed after it has been purged from there.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from ansible.module_utils.slurmstead.reach import durable
 JOBS = "job_state"
 
 SAVED_WITHIN = 6.0
-"""Seconds in which slurmctld has written what it knew before: SAVE_MAX_WAIT is 5, and it looks each second."""
+"""Seconds after which slurmctld has saved all earlier changes: SAVE_MAX_WAIT is 5, and it checks every second."""
 
 TRIES = 20
 PAUSE = 0.05
 
 
 def read(directory: pathlib.Path) -> dict[str, bytes]:
-    """Return the contents of all files of the state by their names relative to the directory.
+    """Return the contents of all files of the state, by their names relative to the directory.
 
-    Scripts of jobs are read before and after the rest: those of each job in `job_state` are among them.
+    Job scripts are read before and after the other files, so that the script of every job in `job_state` is included.
     """
     scripts = _scripts(directory)
     rest = {path.name: content for path in _plain(directory) if (content := _content(path)) is not None}
@@ -37,9 +37,9 @@ def read(directory: pathlib.Path) -> dict[str, bytes]:
 
 
 def _plain(directory: pathlib.Path) -> list[pathlib.Path]:
-    """Return the paths of the files, each by the name that it has when nothing is being replaced.
+    """Return the paths of the files, each with its final name.
 
-    A listing can miss each of the names of a file that is replaced meanwhile; that of the jobs is never left out.
+    A listing can miss all names of a file that is being replaced; the file of the jobs is always included.
     """
     names = {path.name for path in directory.iterdir() if not path.is_symlink() and not path.is_dir()}
     whole = {name.removesuffix(".old").removesuffix(".new") for name in names}
@@ -47,9 +47,9 @@ def _plain(directory: pathlib.Path) -> list[pathlib.Path]:
 
 
 def _content(path: pathlib.Path) -> bytes | None:
-    """Return a file that slurmctld may be replacing; jobs that were lost in that are those before, as slurmctld does.
+    """Return a file that slurmctld may be replacing; if the new file is lost, the previous one, as slurmctld does.
 
-    None where there is no such file, or only one that slurmctld has not finished.
+    None if the file does not exist, or only in an unfinished version.
     """
     names = [path] * TRIES
     if path.name == JOBS:
@@ -75,7 +75,7 @@ def _scripts(directory: pathlib.Path) -> dict[str, bytes]:
 def wait_until_saved(
     directory: pathlib.Path, clock: Callable[[], float] = time.time, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Return when the jobs of this moment are on the disk: when they are written again, or would have been."""
+    """Wait until the current jobs are on the disk: until slurmctld has saved them, or would have done so."""
     began = clock()
     while clock() < began + SAVED_WITHIN:
         try:
@@ -87,9 +87,9 @@ def wait_until_saved(
 
 
 def place(files: Mapping[str, bytes], directory: pathlib.Path, uid: int, gid: int) -> str:
-    """Make a directory hold these files and nothing else, as a whole, for its owner alone.
+    """Replace the content of a directory with these files, atomically, readable only by its owner.
 
-    Returns where what was there before is kept, if anything was. slurmctld must not run.
+    Return where the previous content is kept, if there was any. slurmctld must not run.
     """
     real = pathlib.Path(os.path.realpath(directory))
     partial = real.with_name(f".{real.name}.restored")
@@ -103,7 +103,7 @@ def place(files: Mapping[str, bytes], directory: pathlib.Path, uid: int, gid: in
     for path in (partial, *partial.rglob("*")):
         os.chown(path, uid, gid)
         path.chmod(0o700 if path.is_dir() else 0o600)
-    # There are two files for each job: one by one they take minutes on a slow disk.
+    # There are two files per job: syncing them one by one takes minutes on a slow disk.
     os.sync()
     kept = ""
     if real.exists():

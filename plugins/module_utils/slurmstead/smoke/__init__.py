@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The jobs that prove a cluster, and the verdicts on what they print.
+"""The jobs of the smoke test, and the verdicts on their output.
 
-The module slurm_smoke comes in here.
+The module slurm_smoke uses it.
 """

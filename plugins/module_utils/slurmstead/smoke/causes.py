@@ -10,8 +10,11 @@ from ansible.module_utils.slurmstead.smoke.findings import Problem
 from ansible.module_utils.slurmstead.smoke.report import SHOWN
 
 FOREIGN_KEY = re.compile(r"authenticat|credential|munge|zero bytes", re.IGNORECASE)
-"""What srun says of a node with another key or clock. Slurm 22.05 says no more than `Zero Bytes were transmitted or
-received`, because a slurmd that cannot read a message closes the connection."""
+"""srun's errors for a node with a different key or clock.
+
+Slurm 22.05 only prints `Zero Bytes were transmitted or received`, because a slurmd that cannot decode a message closes
+the connection.
+"""
 
 DEAF = "does not answer"
 
@@ -39,7 +42,7 @@ HINTS = {
 
 
 def node_problem(node: Node | None, user: str) -> Problem | None:
-    """Why this node cannot run a job of the user; None when it can."""
+    """Why this node cannot run a job of the user; None if it can."""
     if node is None:
         return Problem(f"not known to Slurm, or in no partition that {user} may use", HINTS["missing"])
     if node.usable:

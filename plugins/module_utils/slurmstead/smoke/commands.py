@@ -1,4 +1,4 @@
-"""What the smoke test says to Slurm, and what it reads from errors."""
+"""The Slurm commands of the smoke test, and the parsing of their errors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ansible.module_utils.slurmstead.slurm.nodes import Node
 
 
 def cover(nodes: Mapping[str, Node], wanted: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Few partitions that together hold the wanted nodes, with the nodes to test through each.
+    """A small set of partitions that together contain the wanted nodes, with the nodes to test in each.
 
-    A step cannot span partitions. The default one goes first, then the one that holds most of the rest. Nodes in no
-    partition that is up stay out.
+    A step cannot span partitions. The default one comes first, then the one with most of the remaining nodes. Nodes
+    that are in no active partition are left out.
     """
     rest = list(wanted)
     default = next((nodes[name].partitions[0] for name in rest if nodes[name].partitions), "")
@@ -41,9 +41,9 @@ def groups(names: Sequence[str], most: int) -> list[list[str]]:
 
 
 def ask(name: str, partition: str, mebibytes: int, minutes: int, give_up: int) -> list[str]:
-    """The options that all jobs of the smoke test share. Each version's defaults differ, so nothing is left to them.
+    """The options of all jobs of the smoke test. All are explicit, because the versions' defaults differ.
 
-    `give_up`: seconds after which slurmctld removes the job even when nobody is left to cancel it (--deadline).
+    `give_up`: seconds after which slurmctld removes the job even if the test cannot cancel it any more (--deadline).
     """
     return [
         f"--job-name={name}",
@@ -60,7 +60,7 @@ def srun(options: Sequence[str], nodes: Sequence[str], command: Sequence[str]) -
 
     - `--chdir=/`: the working directory of the caller need not exist there.
     - `--kill-on-bad-exit=0 --wait=0`: a node's failure must not silence the others.
-    - setpriv: an srun whose parent was killed gives its job back.
+    - setpriv: if its parent is killed, srun releases its job.
     """
     number = len(nodes)
     return [
@@ -92,7 +92,7 @@ _ECHO = (
 
 
 def complaint(stderr: str, node: str = "") -> str:
-    """The line of a Slurm command's stderr that says most: about that node if there is one, else the first.
+    """The most relevant line of a Slurm command's stderr: the one about that node, else the first.
 
     >>> complaint("srun: job 7 queued and waiting for resources\\nsrun: error: Unable to allocate resources: Foo\\n")
     'Unable to allocate resources: Foo'
@@ -110,7 +110,7 @@ def complaint(stderr: str, node: str = "") -> str:
 
 
 def environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The caller's environment without the wishes that Slurm's commands read from it (srun(1), INPUT ENVIRONMENT)."""
+    """The caller's environment without the options for Slurm's commands in it (srun(1), INPUT ENVIRONMENT)."""
     wish = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SINFO|SQUEUE|SCANCEL)_")
     kept = {name: value for name, value in inherited.items() if name == "SLURM_CONF" or not wish.match(name)}
     path = [*filter(None, [kept.get("PATH")]), "/usr/local/bin", "/usr/bin", "/bin"]

@@ -1,4 +1,4 @@
-"""What the smoke test saw on a cluster, before it is judged."""
+"""The observations of the smoke test, before the verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible.module_utils.slurmstead.smoke.probe import Answers
 
 
 class Problem(NamedTuple):
-    """What was seen where something else was expected, and what to do; `{node}` in the hint stands for the place."""
+    """What was seen instead of the expected result, and what to do; `{node}` in the hint stands for the node."""
 
     seen: str
     hint: str
@@ -19,7 +19,7 @@ class Problem(NamedTuple):
 
 @dataclass
 class Batch:
-    """What became of the batch job."""
+    """The result of the batch job."""
 
     error: str = ""
     """Why it was not submitted."""
@@ -29,13 +29,13 @@ class Batch:
     node: str = ""
     reason: str = ""
     output: str | None = None
-    """What control read from its output on the share; None: no such file."""
+    """Its output on the share, as read on control; None: no such file."""
     directory: str = ""
 
 
 @dataclass
 class Findings:
-    """Everything that was seen."""
+    """All observations."""
 
     workers: Sequence[str]
     control: str
@@ -53,8 +53,8 @@ class Findings:
     share_error: str = ""
     """Why control could not use the share."""
     read_back: dict[str, str] = field(default_factory=dict)
-    """Node → what control read from the file that this node wrote to the share."""
+    """Node → content of the file that this node wrote to the share, as read on control."""
     munge_error: str = ""
-    """Why control could not make and read a credential."""
+    """Why control could not create and decode a credential."""
     decoded: dict[str, str] = field(default_factory=dict)
     """Node → the status of its credential on control."""

@@ -1,8 +1,8 @@
-"""The two programs that the smoke test runs on every worker, and how their output is read.
+"""The two programs that the smoke test runs on every worker, and the parser for their output.
 
-They travel as an argument of srun, because neither the share nor the workers may be trusted to hold them. A job prints
-lines of JSON, each below the 1024 bytes that srun keeps together (MAX_MSG_LEN in slurmstepd's io.c), and other output
-(a login banner, TaskProlog's) may stand between them.
+They are passed as an argument of srun, because neither the share nor the workers can be trusted to store them. A job
+prints lines of JSON, each below the 1024 bytes that srun keeps together (MAX_MSG_LEN in slurmstepd's io.c); other
+output (a login banner, TaskProlog's) may be between them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 ASKED_MIB = 64
-"""Memory that every job of the smoke test asks for: more than slurmd's default MinRAMSpace (30), enough for python3."""
+"""Memory that every job of the smoke test requests: more than slurmd's default MinRAMSpace (30), enough for python3."""
 
 USED_MIB = 256
-"""Memory that the job of the memory check touches: far over its limit, and little enough for a node without one."""
+"""Memory that the job of the memory check uses: far above its limit, and harmless on a node without a limit."""
 
 PARTS = ("host", "cpu", "share", "scratch", "munge", "memory")
 
@@ -170,7 +170,7 @@ say(ended="killed" if os.WIFSIGNALED(status) else "refused" if os.WEXITSTATUS(st
 
 
 def read_answers(text: str, nonce: str) -> Answers:
-    """What the jobs of this run printed; lines of others and broken ones are left out.
+    """The output of this run's jobs; other and broken lines are left out.
 
     >>> read_answers('welcome!\\n{"smoke": "a1", "node": "n1", "part": "host", "host": "n1"}\\n', "a1")
     {'n1': {'host': {'host': 'n1'}}}

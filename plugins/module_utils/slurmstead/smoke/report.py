@@ -9,7 +9,7 @@ from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.smoke.findings import Problem
 
 SHOWN = 3
-"""Different findings that one line names; the rest is counted."""
+"""Number of different findings that one line lists; the rest is counted."""
 
 
 class Check(NamedTuple):
@@ -22,7 +22,7 @@ class Check(NamedTuple):
     hint: str
 
     def line(self) -> str:
-        """The check as a person reads it.
+        """The check in readable form.
 
         >>> Check("nodes", True, "3 workers known and usable", "3 idle", "").line()
         'ok    nodes: 3 idle'

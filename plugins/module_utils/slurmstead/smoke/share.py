@@ -1,4 +1,4 @@
-"""The directory of a smoke test on the share. Anything here may hang on a dead NFS server."""
+"""The directory of a smoke test on the share. Every function here may hang on a dead NFS server."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import time
 PREFIX = ".slurmstead-smoke-"
 
 STALE = 3600
-"""Seconds after which the directory of another run is what a killed one left."""
+"""Age in seconds after which the directory of another run must come from a killed one."""
 
 
 def make(share: str, nonce: str) -> str:
-    """Make the directory, with a file that control wrote; remove what killed runs of this user left.
+    """Create the directory, with a file from control; remove the directories of this user's killed runs.
 
-    It is in the home of the user if that is on the share.
+    It is in the user's home if that is on the share.
     """
     share = os.path.realpath(share)
     home = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
@@ -33,9 +33,9 @@ def make(share: str, nonce: str) -> str:
 
 
 def read(directory: str) -> dict[str, str]:
-    """Return what each worker wrote, by its name, and the output of the batch job as `batch.out`."""
+    """Return each worker's file, by the worker's name, and the output of the batch job as `batch.out`."""
     texts: dict[str, str] = {}
-    # A name is opened only once it is listed, so that the client does not remember it as missing.
+    # Open a name only after it is listed; otherwise the NFS client would cache it as missing.
     for name in os.listdir(directory):
         if name.startswith("from-") or name == "batch.out":
             with open(os.path.join(directory, name)) as file:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import IO
 
 GRACE = 2.0
-"""Seconds in which an srun that is asked to end gives its job back."""
+"""Seconds in which a terminated srun releases its job."""
 
 
 @dataclass
@@ -24,11 +24,11 @@ class Step:
     err: IO[bytes]
     launched: float
     start_by: float
-    """When it is given up if it still waits (monotonic seconds)."""
+    """When it is ended if it still waits (monotonic seconds)."""
     running: float = 0.0
-    """When squeue first showed it on its nodes (monotonic seconds); 0 while it waits."""
+    """When squeue first showed it as running (monotonic seconds); 0 while it waits."""
     stopped: str = ""
-    """Why it was ended from here."""
+    """Why the test ended it."""
 
     @property
     def going(self) -> bool:
@@ -36,13 +36,13 @@ class Step:
         return self.process.poll() is None
 
     def read(self, file: IO[bytes]) -> str:
-        """What it has printed so far."""
+        """Its output so far."""
         file.seek(0)
         return file.read().decode(errors="replace")
 
 
 def stop(steps: Iterable[Step], why: str) -> None:
-    """End sruns; each gives its job back when it is asked to end."""
+    """Terminate sruns; each then releases its job."""
     going = [step for step in steps if step.going]
     for step in going:
         step.stopped = why

@@ -16,10 +16,10 @@ from ansible.module_utils.slurmstead.smoke.report import Check, summarise
 REMOTE = re.compile(
     r"nfs\d?|cifs|smb3?|9p|virtiofs|afs|ceph|lustre|gpfs|beegfs|glusterfs|fuse\.\w*(ssh|gluster|ceph)\w*"
 )
-"""File system types (/proc/self/mountinfo) whose data is on another machine."""
+"""Types of network file systems (/proc/self/mountinfo)."""
 
 Judge = Callable[[str, dict[str, Any]], Problem | None]
-"""Says what is wrong with the answer of a node to one part of the probe."""
+"""Returns the problem in a node's answer to one part of the probe."""
 
 
 def verdict(found: Findings) -> list[Check]:
@@ -28,7 +28,7 @@ def verdict(found: Findings) -> list[Check]:
 
 
 def not_run(error: str, control: str, munge_error: str = "") -> list[Check]:
-    """All checks red, because slurmctld did not answer; a munge that is broken on control is named as the cause."""
+    """All checks failed, because slurmctld did not answer; if munge is broken on control, the cause is munge."""
     hint = f"on {control}: `systemctl status slurmctld munge`, `journalctl -u slurmctld -n 20`"
     checks = [Check(name, False, "a run", "not run: slurmctld does not answer", hint) for name in CHECKS]
     checks[0] = Check("nodes", False, "an answer from slurmctld", error, hint)
@@ -39,7 +39,7 @@ def not_run(error: str, control: str, munge_error: str = "") -> list[Check]:
 
 
 def _check(found: Findings, name: str, expected: str, good: str, problems: Mapping[str, Problem]) -> Check:
-    """A check that is good unless a worker has a problem."""
+    """A check that passes unless a worker has a problem."""
     if not problems:
         return Check(name, True, expected, good, "")
     seen, hint = summarise(problems)
@@ -48,7 +48,7 @@ def _check(found: Findings, name: str, expected: str, good: str, problems: Mappi
 
 
 def _each(found: Findings, part: str, judge: Judge) -> dict[str, Problem]:
-    """Judge the answers of all workers to one part; one without an answer is a problem of its own."""
+    """Judge the answers of all workers to one part; a missing answer is also a problem."""
     problems: dict[str, Problem | None] = {}
     for node in found.workers:
         answers = found.answers.get(node, {})
@@ -64,7 +64,7 @@ def _each(found: Findings, part: str, judge: Judge) -> dict[str, Problem]:
 
 
 def _types(found: Findings, part: str) -> str:
-    """The types of the file systems that hold the share, or scratch."""
+    """The file system types of the share, or of scratch."""
     return ", ".join(sorted({str(parts[part].get("type")) for parts in found.answers.values() if part in parts}))
 
 
@@ -83,7 +83,7 @@ def check_nodes(found: Findings) -> Check:
 
 
 def check_srun(found: Findings) -> Check:
-    """One srun on all workers answers with as many host names."""
+    """One srun on all workers returns a distinct host name from each."""
     names: dict[str, str] = {}
     problems: dict[str, Problem] = {}
     for node in found.workers:
@@ -101,7 +101,7 @@ def check_srun(found: Findings) -> Check:
 
 
 def check_sbatch(found: Findings) -> Check:
-    """A batch job ran, its output is on the share, and the queue has forgotten it."""
+    """A batch job ran, its output is on the share, and it has left the queue."""
     job = f"job {found.batch.job}" + (f" on {found.batch.node}" if found.batch.node else "")
     problem = _batch_problem(found, job)
     good = f"{job}, output read on {found.control}, queue empty"
@@ -110,7 +110,7 @@ def check_sbatch(found: Findings) -> Check:
 
 
 def _batch_problem(found: Findings, job: str) -> Problem | None:
-    """What is wrong with the batch job."""
+    """The problem of the batch job."""
     batch = found.batch
     there, look = batch.node or "its node", f"`findmnt {found.share}`"
     if not batch.job:
@@ -131,7 +131,7 @@ def _batch_problem(found: Findings, job: str) -> Problem | None:
 
 
 def check_cpu(found: Findings) -> Check:
-    """A job that asked for one CPU can use one: one core with its hardware threads, which Slurm does not divide."""
+    """A job that requested one CPU can use one: one core with its hardware threads, which Slurm does not divide."""
 
     def judge(_: str, seen: dict[str, Any]) -> Problem | None:
         if "error" in seen:
@@ -147,7 +147,7 @@ def check_cpu(found: Findings) -> Check:
 
 
 def check_memory(found: Findings) -> Check:
-    """The kernel ends a job that uses more than it asked for, and Slurm says so."""
+    """The kernel kills a job that uses more memory than requested, and Slurm reports it."""
 
     def judge(node: str, seen: dict[str, Any]) -> Problem | None:
         ended = seen.get("ended", "")
@@ -167,7 +167,7 @@ def check_memory(found: Findings) -> Check:
 
 
 def check_share(found: Findings) -> Check:
-    """What control writes every worker reads, and the other way round."""
+    """Every worker can read control's file on the share, and control can read theirs."""
     look = f"on {{node}}: `findmnt {found.share}`"
 
     def judge(node: str, seen: dict[str, Any]) -> Problem | None:
@@ -211,7 +211,7 @@ def check_scratch(found: Findings) -> Check:
 
 
 def check_munge(found: Findings) -> Check:
-    """A credential of control is valid on every worker, and the other way round."""
+    """A credential of control is valid on every worker, and vice versa."""
     control = found.control
 
     def judge(node: str, seen: dict[str, Any]) -> Problem | None:
@@ -238,7 +238,7 @@ def check_munge(found: Findings) -> Check:
 
 
 def valid(status: str) -> bool:
-    """Whether unmunge's status proves a shared key and clock.
+    """Whether unmunge's status proves equal keys and clocks.
 
     A replayed credential does: it was accepted once before by the same munged, as when a node has two slurmds.
 
@@ -264,4 +264,4 @@ CHECKS: Mapping[str, Callable[[Findings], Check]] = {
     "scratch": check_scratch,
     "munge": check_munge,
 }
-"""What is checked, in the order in which it is shown."""
+"""All checks, in the order of the report."""

@@ -1,4 +1,4 @@
-"""Waiting for what may never answer."""
+"""Waiting with a timeout for functions that may hang."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 class NoAnswerError(Exception):
-    """A command or the share did not answer; the text says which, and with which words."""
+    """A command or the share did not answer; the text says which, and its error."""
 
 
 def bounded(function: Callable[[], T], seconds: float, what: str) -> T:
-    """The result of a function that may hang in the kernel, as anything on a dead NFS server does.
+    """The result of a function that may hang in the kernel, for example on a dead NFS server.
 
     Raises NoAnswerError after `seconds`, and for an OSError of the function.
     """

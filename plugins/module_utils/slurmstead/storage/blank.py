@@ -11,9 +11,9 @@ from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError, read_
 
 
 def findings(disk: Disk) -> list[str]:
-    """Return everything that makes a disk not blank; empty when it may be written.
+    """Return all reasons why a disk is not blank; empty if it may be written.
 
-    What cannot be judged is a finding: nothing here raises for a disk that exists.
+    A check that fails is also a reason: nothing here raises for a disk that exists.
     """
     found = usage(disk)
     if disk.size == 0:
@@ -35,7 +35,7 @@ def refusal(disk: Disk, found: list[str]) -> str:
 
 
 def usage(disk: Disk) -> list[str]:
-    """Return what uses a disk or one of its partitions now; empty when nothing does."""
+    """Return the current users of a disk or its partitions; empty if it is unused."""
     found = []
     node = disks.node(disk.number)
     partitions = sorted(path.parent for path in node.glob("*/partition"))

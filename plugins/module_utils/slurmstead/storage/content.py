@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What is on a disk: signatures, and any byte near either end that is not zero.
+"""The content of a disk: signatures, and bytes near either end that are not zero.
 
-Nothing here writes: devices are opened read-only, and blkid(8) and wipefs(8) are called in modes that only look. A
-close after a read-only open raises no udev event, so looking at a disk has no effect either.
+Nothing here writes: devices are opened read-only, and blkid(8) and wipefs(8) are called in read-only modes. A close
+after a read-only open raises no udev event, so an inspection has no effect.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ BLKID_NOTHING, BLKID_AMBIVALENT = 2, 8  # blkid(8), EXIT STATUS
 
 
 def probe(path: str) -> dict[str, str]:
-    """Return what libblkid finds on a device by looking at it, not in its cache: TYPE, UUID, PTTYPE …
+    """Return libblkid's findings from the device itself, not from its cache: TYPE, UUID, PTTYPE …
 
-    Empty when nothing is there; signatures that contradict each other are {"TYPE": "ambivalent"}.
-    Raises DiskError when blkid cannot say.
+    Empty if it finds nothing; contradicting signatures are {"TYPE": "ambivalent"}.
+    Raises DiskError if blkid fails.
     """
     done = _look(path, "blkid", "-p", "-o", "export", fine=(0, BLKID_NOTHING, BLKID_AMBIVALENT))
     if done.returncode == BLKID_AMBIVALENT:
         return {"TYPE": "ambivalent"}
     pairs = (line.partition("=") for line in done.stdout.splitlines())
-    # PART_ENTRY_* is the place of a partition in its disk, which is not content.
+    # PART_ENTRY_* describes the place of a partition in its disk, not its content.
     return {key: value for key, _, value in pairs if key != "DEVNAME" and not key.startswith("PART_ENTRY_")}
 
 
 def _look(path: str, *command: str, fine: tuple[int, ...] = (0,)) -> subprocess.CompletedProcess[str]:
-    """Let a tool look at a device; raises DiskError unless it exits with a code that is `fine`."""
+    """Run a tool that inspects a device; raises DiskError unless its exit code is in `fine`."""
     done = run([*command, path], deadline=60)
     if done.returncode not in fine:
         wrong = f"it failed ({done.returncode}): {done.stderr.strip()}"
-        raise DiskError(f"{path}: expected {command[0]} to look at it, {wrong}")
+        raise DiskError(f"{path}: expected {command[0]} to inspect it, but {wrong}")
     return done
 
 
 def signatures(path: str) -> list[str]:
     """Return the signatures on a device or in an image, by blkid and by wipefs.
 
-    wipefs lists all of them, and sees the backup of a partition table whose first copy is gone.
-    Raises DiskError when one of the two cannot say.
+    wipefs lists all of them, and finds the backup of a partition table whose first copy is gone.
+    Raises DiskError if one of the two fails.
     """
     found = probe(path)
     labels = {"PTTYPE": "partition table", "TYPE": "signature"}
     names = [f"{label} {found[key]}" for key, label in labels.items() if key in found]
     if found and not names:
-        names = [f"something that blkid calls {' '.join(f'{key}={value}' for key, value in sorted(found.items()))}"]
+        names = [f"content that blkid reports as {' '.join(f'{key}={value}' for key, value in sorted(found.items()))}"]
     done = _look(path, "wipefs", "--no-act", "--noheadings", "--output", "TYPE,OFFSET")
     places: dict[str, list[int]] = {}
     for kind, offset in map(str.split, done.stdout.splitlines()):
@@ -63,7 +63,7 @@ def signatures(path: str) -> list[str]:
 
 
 def read_edges(path: str, size: int) -> tuple[bytes, bytes]:
-    """Return the first EDGE bytes, and of what follows the last EDGE bytes; raises OSError."""
+    """Return the first EDGE bytes, and the last EDGE bytes of the rest; raises OSError."""
     edges = []
     with open(path, "rb") as file:
         for offset in (0, max(EDGE, size - EDGE)):
@@ -84,17 +84,18 @@ LABEL = slice(512, 1024)
 HEADER = slice(4096, 4608)
 TEXT = slice(4608, 2**20)
 USED = slice(140, 144)
-"""In the label: the flags of the physical volume's extension header; the only one that LVM sets is PV_EXT_USED."""
+"""The flags of the physical volume's extension header in the label; LVM sets only PV_EXT_USED."""
 
 
 def unfinished_member(head: bytes) -> str | None:
-    """Say whether the first bytes of a disk hold nothing but a physical volume that we began to make on a blank disk.
+    """Return how far an interrupted pvcreate of ours got, if the first bytes of a disk contain nothing else.
 
     "label": it is a physical volume, not in a volume group yet. "header": pvcreate was killed before its last write.
-    "used": vgcreate or vgextend were killed when they had marked it as used and no group had it yet. None: all else.
+    "used": vgcreate or vgextend was killed after marking it as used, before any group contained it. None: anything
+    else.
 
     Layout: LVM2 lib/format_text/layout.h and lib/label/label.c. pvcreate writes the header, then the label; vgcreate
-    marks the label, then writes the text, then lets the header point to it.
+    marks the label, then writes the text, then makes the header point to it.
     """
     label, header, text = head[LABEL], head[HEADER], head[TEXT]
     rest = head[: LABEL.start] + head[LABEL.stop : HEADER.start] + head[TEXT.stop :]
@@ -109,9 +110,9 @@ def unfinished_member(head: bytes) -> str | None:
 
 
 def content(path: str, size: int) -> list[str]:
-    """Return what is on a device or in an image of `size` bytes; empty when it is blank.
+    """Return the content of a device or image of `size` bytes; empty if it is blank.
 
-    A physical volume that we began and did not finish counts as nothing. Raises DiskError when it cannot be judged.
+    An unfinished physical volume of ours does not count. Raises DiskError if the content cannot be determined.
     """
     try:
         head, tail = read_edges(path, size)

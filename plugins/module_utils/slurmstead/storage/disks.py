@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Which disk a name means, and what the kernel and udev say about it."""
+"""Resolves names of disks, and reads their properties from the kernel and udev."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STABLE_DIRECTORIES = (
 )
 
 OUR_MEMBER_ID = "slurmstead"
-"""What the UUIDs of the LVM physical volumes that we make begin with."""
+"""Prefix of the UUIDs of our LVM physical volumes."""
 
 DEV = Path("/dev")
 SYS = Path("/sys")
@@ -29,13 +29,13 @@ UDEV = Path("/run/udev/data")
 ENVIRONMENT = {
     "LC_ALL": "C",
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
-    # A tool inherits the lock of local_volume on purpose; lvm(8) complains about every open file it did not expect.
+    # Tools inherit the lock of local_volume on purpose; lvm(8) would warn about unexpected open files.
     "LVM_SUPPRESS_FD_WARNINGS": "1",
 }
 
 
 class DiskError(Exception):
-    """A disk cannot be named, found or judged; the text says what was expected, what was seen and what to do."""
+    """A disk cannot be resolved or inspected; the text says what was expected, what was seen and what to do."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Disk:
 
 
 def run(command: list[str], deadline: float, inherit: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """Run a tool with nothing on its standard input, so that it cannot be told yes; `deadline` in seconds.
+    """Run a tool with an empty standard input, so that no question is answered with yes; `deadline` in seconds.
 
-    `inherit` are files that the tool keeps open. Raises DiskError when the tool is missing or exceeds the deadline.
+    `inherit` are files that the tool keeps open. Raises DiskError if the tool is missing or exceeds the deadline.
     """
     try:
         return subprocess.run(
@@ -81,7 +81,7 @@ def run(command: list[str], deadline: float, inherit: tuple[int, ...] = ()) -> s
 
 
 def read_text(path: Path) -> str:
-    """Return a small file of /sys or /run without the white space around it; empty when it is not there."""
+    """Return a small file of /sys or /run without surrounding white space; empty if it does not exist."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -89,7 +89,7 @@ def read_text(path: Path) -> str:
 
 
 def human_size(size: int) -> str:
-    """Return a size in bytes for people.
+    """Return a size in bytes in readable units.
 
     >>> human_size(1073741824), human_size(500107862016)
     ('1.0 GiB', '465.8 GiB')
@@ -103,7 +103,7 @@ def human_size(size: int) -> str:
 
 
 def device_number(path: str | Path) -> str | None:
-    """Return major:minor of a block device, None if the path is not one; raises OSError when it is not there."""
+    """Return major:minor of a block device, None if the path is not one; raises OSError if it does not exist."""
     status = os.stat(path)
     if not stat.S_ISBLK(status.st_mode):
         return None
@@ -120,7 +120,7 @@ def stable_names(device: str) -> list[str]:
 
 
 def is_stable(name: str) -> bool:
-    """Say whether a name is of the kind that means the same disk after the next boot."""
+    """Say whether a name will refer to the same disk after the next boot."""
     directory, _, entry = name.rpartition("/")
     return directory in STABLE_DIRECTORIES and entry not in ("", ".", "..", "control")
 
@@ -138,9 +138,9 @@ def check_name(name: str) -> None:
 
 
 def resolve(name: str) -> Disk:
-    """Return the disk that a stable name means now.
+    """Return the disk to which a stable name refers.
 
-    Raises DiskError for a name that is not stable, that nothing has, or that is not a block device.
+    Raises DiskError if the name is not stable, does not exist, or is not a block device.
     """
     check_name(name)
     device = os.path.realpath(name)
@@ -149,7 +149,7 @@ def resolve(name: str) -> Disk:
     except OSError as error:
         raise DiskError(
             f"{name}: expected a disk, but this machine has none of that name; "
-            "connect it, or correct the name (`ls -l /dev/disk/by-id` shows those it has)"
+            "connect it, or correct the name (`ls -l /dev/disk/by-id` lists valid names)"
         ) from error
     if number is None:
         raise DiskError(f"{name}: expected a block device, but {device} is not one; correct the name")
@@ -162,7 +162,7 @@ def node(number: str) -> Path:
 
 
 def measure(name: str, device: str, number: str) -> Disk:
-    """Return a device with what the kernel and udev say about it; a partition has model and serial of its disk."""
+    """Return a device with its properties from the kernel and udev; a partition has model and serial of its disk."""
     here = node(number)
     whole = here.parent if (here / "partition").exists() else here
     properties = dict(re.findall(r"^E:(ID_MODEL|ID_SERIAL_SHORT)=(.*)$", read_text(UDEV / f"b{number}"), re.MULTILINE))

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""How ext4 and XFS are made, checked, grown and measured, and when one may be made."""
+"""Creating, checking, growing and measuring ext4 and XFS, and when a file system may be created."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ansible.module_utils.slurmstead.storage.disks import DiskError
 
 MINIMUM = {"ext4": 64 * 2**20, "xfs": 320 * 2**20}
-"""Bytes of disk that a file system needs at least (mkfs.xfs(8): 300 MiB, and LVM takes some)."""
+"""Minimum disk size of a file system in bytes (mkfs.xfs(8): 300 MiB, plus LVM's overhead)."""
 
 SLACK = 16 * 2**20
 """Bytes at the end that a file system may leave unused: it cannot use a last group or extent that is too short."""
@@ -21,11 +21,12 @@ XFS_IOC_FSGEOMETRY_V1 = 0x80705864
 
 
 def step(kind: str, device: str, found: Mapping[str, str], unfinished: str | None) -> str:
-    """Say what to do with the file system of our logical volume: "keep" it, "make" it, or "inspect" it first.
+    """Return what to do with the file system of our logical volume: "keep" it, "make" it, or "inspect" it first.
 
-    `found` is what libblkid says (see content.probe), `unfinished` as in LogicalVolume. A file system is made only in a
-    volume that has carried the mark `unfinished` since it was made, and the mark goes when its file system is complete.
-    Raises DiskError when something else is there.
+    `found` is libblkid's result (see content.probe), `unfinished` as in LogicalVolume. A file system is created only in
+    a volume that has had the mark `unfinished` since its creation; the mark is removed when the file system is
+    complete.
+    Raises DiskError if there is other content.
     """
     seen = found.get("TYPE") or found.get("PTTYPE")
     if seen == kind:
@@ -34,25 +35,25 @@ def step(kind: str, device: str, found: Mapping[str, str], unfinished: str | Non
         return "make"
     raise DiskError(
         f"{device}: expected the file system {kind}, found {seen or 'nothing that libblkid knows'}. Nothing was "
-        f"written to it. Declare what is there, or, if its data are not needed, remove it by hand "
+        f"written to it. Declare that file system, or, if its data are not needed, remove it by hand "
         f"(`wipefs --all {device} && lvremove {device}`), and the next run makes it again"
     )
 
 
 def make_command(kind: str, device: str, identity: str, again: bool) -> list[str]:
-    """Return the mkfs for a UUID; it opens the device exclusively. `again` means over what an interrupted one left."""
+    """Return the mkfs command for a UUID; it opens the device exclusively. `again`: overwrite an interrupted one."""
     if kind == "ext4":
         return ["mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard", "-U", identity, device]
     return ["mkfs.xfs", "-q", "-K", "-m", f"uuid={identity}", *(["-f"] if again else []), device]
 
 
 def check_command(kind: str, device: str) -> list[str]:
-    """Return the command that only looks whether a file system is complete, and fails if not."""
+    """Return a read-only command that fails unless a file system is complete."""
     return ["e2fsck", "-f", "-n", device] if kind == "ext4" else ["xfs_repair", "-n", device]
 
 
 def grow_command(kind: str, device: str, path: str) -> list[str]:
-    """Return the command that lets a mounted file system fill its device."""
+    """Return the command that grows a mounted file system to fill its device."""
     return ["resize2fs", device] if kind == "ext4" else ["xfs_growfs", path]
 
 
@@ -63,7 +64,7 @@ def head(device: str) -> bytes:
 
 
 def was_mounted(kind: str, head: bytes) -> bool:
-    """Say whether a file system was ever mounted, by the first 4096 bytes of its device.
+    """Say whether a file system was ever mounted, from the first 4096 bytes of its device.
 
     ext4: s_mtime of the superblock at 1024 (Documentation/filesystems/ext4/super.rst). XFS: sb_lsn (xfs_format.h),
     which mkfs.xfs leaves 0 and the first unmount sets.

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What exists of a volume on this machine, and everything that forbids to make it. Nothing here changes anything."""
+"""Inspects a volume on this machine, and collects everything that prevents its creation. Changes nothing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ansible.module_utils.slurmstead.storage.volumes import (
 )
 
 TOOL_DEADLINE = 300
-"""Seconds that a tool of LVM or systemd may take."""
+"""Timeout for tools of LVM and systemd in seconds."""
 
 
 class Inspection:
-    """A volume as it is on this machine, and the `problems` that forbid to make it what is wanted.
+    """The current state of a volume on this machine, and the `problems` that prevent the wanted state.
 
-    `members` are the disks of our volume group: their device by their number. `inherit` are files that tools keep open.
+    `members` are the disks of our volume group: device by number. `inherit` are files that tools keep open.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -38,7 +38,7 @@ class Inspection:
         self.inherit: tuple[int, ...] = ()
 
     def look(self, names: list[str], inherit: tuple[int, ...]) -> None:
-        """See what exists under the declared names of disks, and collect all problems."""
+        """Resolve the declared names of disks, and collect all problems."""
         self.declared, self.inherit = bool(names), inherit
         for name in names:
             try:
@@ -58,7 +58,7 @@ class Inspection:
         return done.stdout
 
     def read_groups(self) -> None:
-        """Ask LVM for its volume groups. Where LVM is not installed yet, none is ours."""
+        """Ask LVM for its volume groups. If LVM is not installed yet, there are no groups of ours."""
         if any(os.access(f"{directory}/lvm", os.X_OK) for directory in disks.ENVIRONMENT["PATH"].split(":")):
             self.groups = parse_report(self.run(REPORT))
         members = self.group.members if self.group else ()
@@ -76,7 +76,7 @@ class Inspection:
 
     @property
     def number(self) -> str | None:
-        """The device number of our logical volume, None while it is not active."""
+        """The device number of our logical volume, None if it is not active."""
         try:
             number = disks.device_number(self.wanted.device)
         except OSError:
@@ -99,7 +99,7 @@ class Inspection:
         return units.UNITS / f"{units.escape(self.wanted.path)}.mount"
 
     def find_problems(self) -> None:
-        """Collect everything that forbids to go on."""
+        """Collect all problems that prevent changes."""
         path = self.wanted.path
         if os.path.lexists(path) and not os.path.isdir(path):
             self.problems.append(f"{path}: expected a directory or nothing, found a file: move it away")
@@ -114,7 +114,7 @@ class Inspection:
         if wrong := group_problems(self.wanted, self.groups):
             self.problems += wrong
             return
-        if not self.problems:  # else a disk is missing from self.disks
+        if not self.problems:  # otherwise a disk is missing from self.disks
             self.problems += membership_problems(self.wanted, self.group, self.members, self.disks)
         for disk in self.disks:
             if disk.number not in self.members:
@@ -132,7 +132,7 @@ class Inspection:
         return [blank.refusal(disk, found)] if found else []
 
     def mount_problems(self) -> list[str]:
-        """Return what is wrong with the file system and with the place where it is to be mounted."""
+        """Return the problems of the file system and of its mount point."""
         path, mount, device = self.wanted.path, self.mount, self.wanted.device
         number = self.number if self.volume else None
         if mount is None:
@@ -160,7 +160,7 @@ class Inspection:
         return []
 
     def filesystem_step(self) -> str:
-        """Say what to do with the file system of our logical volume, which is active (see filesystems.step)."""
+        """Return what to do with the file system of our active logical volume (see filesystems.step)."""
         assert self.volume
         device = self.wanted.device
         return filesystems.step(self.wanted.filesystem, device, content.probe(device), self.volume.unfinished)

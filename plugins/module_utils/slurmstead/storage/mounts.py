@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What is mounted on this machine (proc_pid_mountinfo(5))."""
+"""The mounts of this machine (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible.module_utils.slurmstead.storage import disks
 
 @dataclasses.dataclass(frozen=True)
 class Mount:
-    """A mounted file system; `number` is major:minor of its device, `source` what was mounted."""
+    """A mounted file system; `number` is major:minor of its device, `source` the mounted device or export."""
 
     number: str
     path: str
@@ -20,7 +20,7 @@ class Mount:
 
 
 def mounts() -> list[Mount]:
-    """Return what is mounted in this namespace, the topmost last."""
+    """Return the mounts of this namespace, the topmost last."""
     result = []
     for line in (disks.PROC / "self/mountinfo").read_text(errors="replace").splitlines():
         before, _, after = line.partition(" - ")
@@ -31,7 +31,7 @@ def mounts() -> list[Mount]:
 
 
 def unescape(field: str) -> str:
-    r"""Return a field of mountinfo or swaps as it was before the kernel escaped white space.
+    r"""Return a field of mountinfo or swaps without the kernel's escapes for white space.
 
     >>> unescape("/mnt/a\\040b")
     '/mnt/a b'

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The units of systemd that mount a volume at boot."""
+"""The systemd units that mount a volume at boot."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def escape(path: str) -> str:
 def unit_files(wanted: Wanted) -> dict[str, str]:
     """Return the files below /etc/systemd/system, by name, that mount the volume at boot.
 
-    The target wants the mount and does not require it, and the device is waited for briefly, so that a machine whose
-    disk is gone still boots. x-systemd.device-timeout= works in fstab only (systemd.mount(5)), hence the drop-in. The
-    device wants the mount, too, so that a disk that takes longer is mounted when it comes.
+    The target wants the mount but does not require it, and the timeout for the device is short, so that a machine with
+    a missing disk still boots. x-systemd.device-timeout= works in fstab only (systemd.mount(5)), hence the drop-in. The
+    device also wants the mount, so that a late disk is mounted when it appears.
     """
     mount = f"{escape(wanted.path)}.mount"
     check = f"systemd-fsck@{escape(wanted.device)}.service"

@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What LVM says, what is wanted, and what is wrong between the two. Nothing here runs a tool or touches a device."""
+"""LVM's state, the wanted state, and their conflicts. Nothing here runs a tool or touches a device."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ansible.module_utils.slurmstead.storage.disks import OUR_MEMBER_ID, Disk, D
 from ansible.module_utils.slurmstead.storage.filesystems import MINIMUM
 
 TAG = "slurmstead"
-"""On a volume group and a logical volume that local_volume made."""
+"""Tag of volume groups and logical volumes that local_volume created."""
 
 UNFINISHED = f"{TAG}.unfinished="
-"""Begin of the tag of a logical volume whose file system is not complete yet; the file system's UUID follows."""
+"""Prefix of the tag of a logical volume whose file system is not complete yet; the file system's UUID follows."""
 
 REPORT = [
     *("lvm", "pvs", "--segments", "--reportformat", "json", "--units", "b", "--nosuffix", "--options"),
     "pv_name,vg_name,vg_uuid,vg_tags,vg_free_count,vg_missing_pv_count,lv_name,lv_tags,lv_size",
 ]
-"""One row per segment of each physical volume; those without a volume group are there too."""
+"""One row per segment of each physical volume, including those without a volume group."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """A volume as declared; `mode` of the root of its file system."""
+    """A declared volume; `mode` is that of the root of its file system."""
 
     volume_group: str
     logical_volume: str
@@ -38,7 +38,7 @@ class Wanted:
 
     @property
     def name(self) -> str:
-        """The logical volume as LVM's tools name it."""
+        """The name of the logical volume for LVM's tools."""
         return f"{self.volume_group}/{self.logical_volume}"
 
     @property
@@ -56,13 +56,13 @@ class LogicalVolume:
 
     @property
     def unfinished(self) -> str | None:
-        """UUID of the file system that is being made in it, None when that is done."""
+        """UUID of the file system that is being created in it, None when it is complete."""
         return next((tag.removeprefix(UNFINISHED) for tag in self.tags if tag.startswith(UNFINISHED)), None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A volume group; `free` in extents, `members` the devices of its disks, `missing` how many are not there."""
+    """A volume group; `free` in extents, `members` are its disks' devices, `missing` is the number of missing disks."""
 
     name: str
     uuid: str
@@ -74,7 +74,7 @@ class Group:
 
 
 def parse_report(text: str) -> list[Group]:
-    """Return the volume groups in the output of REPORT; raises DiskError when it is not such output."""
+    """Return the volume groups in the output of REPORT; raises DiskError if the output is malformed."""
     try:
         rows = [row for report in json.loads(text)["report"] for row in report["pvseg"] if row["vg_name"]]
         uuids = sorted({row["vg_uuid"] for row in rows})
@@ -105,13 +105,13 @@ def _tags(text: str) -> frozenset[str]:
 
 
 def new_member_id() -> str:
-    """Return a new UUID for a physical volume, in LVM's form, by which we know ours again after an interruption."""
+    """Return a new UUID for a physical volume, in LVM's form; after an interruption it identifies ours."""
     letters = OUR_MEMBER_ID + secrets.token_hex(11)
     return re.sub(r"(.{6})(.{4})(.{4})(.{4})(.{4})(.{4})(.{6})", r"\1-\2-\3-\4-\5-\6-\7", letters)
 
 
 def group_problems(wanted: Wanted, groups: Sequence[Group]) -> list[str]:
-    """Return what is wrong with the volume group of the wanted name, whatever disks are declared."""
+    """Return the problems of the volume group with the wanted name that do not depend on the declared disks."""
     name = wanted.volume_group
     same = [group for group in groups if group.name == name]
     if len(same) > 1:
@@ -147,7 +147,7 @@ def group_problems(wanted: Wanted, groups: Sequence[Group]) -> list[str]:
 def membership_problems(
     wanted: Wanted, group: Group | None, members: Mapping[str, str], disks: Sequence[Disk]
 ) -> list[str]:
-    """Return what is wrong between the declared disks and the group's; `members` maps their numbers to devices."""
+    """Return the conflicts between the declared disks and the group's; `members` maps their numbers to devices."""
     problems = [
         f"{disk.name}: expected each disk once, but {other.name} is the same disk: remove one of the two names"
         for index, disk in enumerate(disks)

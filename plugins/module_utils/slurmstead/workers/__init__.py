@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Workers that pause, reboot, leave and return, through Slurm.
+"""Pausing, rebooting, removing and returning workers, through Slurm.
 
-The modules worker_pause, worker_reboot and worker_service come in here.
+The modules worker_pause, worker_reboot and worker_service use it.
 """

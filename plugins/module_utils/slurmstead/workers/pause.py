@@ -1,5 +1,5 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""A worker that is given no new jobs for a while. Those that it has go on, and are looked for afterwards."""
+"""A pause, in which a worker gets no new jobs. Its running jobs continue, and are checked afterwards."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 from ansible.module_utils.slurmstead.workers import reasons
 
 SETTLE = 240.0
-"""Seconds in which slurmctld has to answer and the worker to register; emulated ones are slow."""
+"""Timeout in seconds for slurmctld to answer and the worker to register; emulated machines are slow."""
 
 REMEMBERED = 240.0
-"""Seconds for which slurmctld shows a job that has ended, at least (MinJobAge)."""
+"""Minimum time in seconds for which slurmctld shows an ended job (MinJobAge)."""
 
 PAUSE = 2.0
 
@@ -28,12 +28,12 @@ SILENT = frozenset({"DOWN", "NOT_RESPONDING"})
 
 
 class PauseError(Exception):
-    """The worker cannot be given back; the text says what to do."""
+    """The worker cannot be resumed; the text says what to do."""
 
 
 @dataclass(frozen=True)
 class Before:
-    """What was before: when slurmd started, whether slurmctld heard it, and the jobs that must survive."""
+    """The state before the pause: when slurmd started, whether slurmctld reached it, and the jobs that must survive."""
 
     slurmd: str = ""
     silent: bool = False
@@ -42,7 +42,7 @@ class Before:
 
 
 def paused(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the nodes that a run of ours has paused and not given back."""
+    """Return the nodes that an earlier run has paused and not resumed."""
     return reasons.drained(nodes, nodes, reasons.UPGRADE)
 
 
@@ -54,7 +54,7 @@ class Worker:
         self.slurm = slurm
 
     def pause(self, check_mode: bool) -> tuple[bool, Before]:
-        """Drain it; return whether it accepted jobs until now, and its state before. Raises PauseError."""
+        """Drain it; return whether it accepted jobs until now, and its previous state. Raises PauseError."""
         shown = self._nodes().get(self.name)
         jobs = self._jobs(self.slurm.state(), shown is not None)
         if shown is None:
@@ -65,10 +65,10 @@ class Worker:
         return open_so_far, Before(shown.get("SlurmdStartTime", ""), bool(SILENT & flags(shown)), jobs)
 
     def give_back(self, before: Before, restarted: bool) -> bool:
-        """Let it have new jobs again, if it was ours to keep them away; returns whether it was.
+        """Resume it, if a pause drained it; return whether that was so.
 
-        :param restarted: whether slurmd has been restarted since, so that it has to register
-        :raises PauseError: slurmctld or slurmd is not as before, or a job was lost
+        :param restarted: whether slurmd has been restarted since, so that it must register
+        :raises PauseError: slurmctld or slurmd does not work as before, or a job was lost
         """
         if missing := wait_while(lambda: self._missing(before, restarted), SETTLE, PAUSE):
             raise PauseError(missing)
@@ -89,7 +89,7 @@ class Worker:
         return state.on(self.name) if worker else state.live
 
     def _missing(self, before: Before, restarted: bool) -> str:
-        """Return what still keeps the worker from being given back; empty if nothing does."""
+        """Return what still prevents resuming the worker; empty if nothing does."""
         nodes = self.slurm.nodes()
         if not (self.slurm.answers() and nodes):
             return DEAF
@@ -103,7 +103,7 @@ class Worker:
         return ""
 
     def _account_for(self, before: Before) -> None:
-        """Look for the jobs that were there before. Raises PauseError."""
+        """Check the jobs that ran before. Raises PauseError."""
         state = self.slurm.state()
         recent = time.time() - before.at < REMEMBERED
         lost = slurm_jobs.lost(before.jobs, slurm_jobs.by_number(state), ends_show=recent) if state.heard else []

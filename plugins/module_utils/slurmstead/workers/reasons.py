@@ -1,7 +1,7 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Why a worker is drained, and by whom: every reason that this project gives to Slurm, and how Slurm's own are known.
+"""Reasons of drains and their authors: every reason that Slurmstead sets, and how to recognise Slurm's own.
 
-A drain is undone only by its author. An administrator's drain matches nothing here, so it stays.
+Only its author undoes a drain. An administrator's drain matches nothing here, so it stays.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ Fields = Mapping[str, str]
 """The fields of a node as Slurm.nodes() returns them."""
 
 HEALTH = "slurmstead: "
-"""How a reason begins that the health check gives, and that it takes back when nothing is wrong any more.
+"""Prefix of the health check's reasons; it removes such a drain when all its checks pass again.
 
-roles/slurmd/files/health_check.py, which runs on its own, has the same prefix.
+roles/slurmd/files/health_check.py, a standalone program, has the same prefix.
 """
 
 REBOOT = "stead reboot"
@@ -25,7 +25,7 @@ CHANGE = "waits for a change of the configuration (slurm_when_idle)"
 OPERATIONS = {
     "remove-node": "stead remove-node",
     "replace-node": "stead replace-node",
-    # The worker cannot talk to slurmctld before it has the key; then its health check resumes it.
+    # The worker cannot communicate with slurmctld until it has the key; then its health check resumes it.
     "rotate-key": f"{HEALTH}has not got the new MUNGE key; run site.yml when it is back",
     "shutdown": "stead shutdown",
 }
@@ -33,18 +33,19 @@ OPERATIONS = {
 
 GRES, DUPLICATE = "gres/", "Duplicate jobid"
 SIGNERS = {GRES: ("slurm",), DUPLICATE: ("slurm", "root")}
-"""How reasons begin with which Slurm drains a node for good and which a new start of slurmd settles, and in whose name.
+"""Prefixes and authors of Slurm's permanent drains whose cause a restart of slurmd removes.
 
-slurmctld of 22.05 drains a node that is declared to have GRES before its slurmd can have read so; 24.11 does not. After
-a kill, slurmctld gives numbers of the last seconds again (SAVE_MAX_WAIT in src/slurmctld/state_save.c), and drains a
-node that still has a job of the same number (src/slurmctld/agent.c), in 22.05.8 in the name of slurmd's user.
+slurmctld of 22.05 drains a node that gets GRES before its slurmd can have read the new configuration; 24.11 does not.
+After a kill, slurmctld reuses the job numbers of the last seconds (SAVE_MAX_WAIT in src/slurmctld/state_save.c), and
+drains a node that still has a job with the same number (src/slurmctld/agent.c), in 22.05.8 in the name of slurmd's
+user.
 """
 
 OUTDATED, CURRENT = "outdated", "current"
-"""A drain from before the start of slurmd, and one that slurmd may still deserve."""
+"""A drain from before the start of slurmd, and a drain that may still be justified."""
 
 REBOOT_MARK = " : reboot "
-"""Before what slurmctld adds to the reason of a drained node (node_mgr.c: set_node_reboot_reason)."""
+"""Separator before slurmctld's addition to the reason of a drained node (node_mgr.c: set_node_reboot_reason)."""
 
 
 def is_drained(shown: Fields) -> bool:
@@ -53,7 +54,7 @@ def is_drained(shown: Fields) -> bool:
 
 
 def drained(nodes: Mapping[str, Fields], names: Iterable[str], reason: str | None = None) -> list[str]:
-    """Return those of the workers that are drained, all or those with a reason.
+    """Return the workers that are drained, all or only those with a given reason.
 
     >>> drained({"n1": {"State": "IDLE+DRAIN", "Reason": "fan"}, "n2": {"State": "IDLE", "Reason": ""}}, ["n1", "n2"])
     ['n1']
@@ -63,7 +64,7 @@ def drained(nodes: Mapping[str, Fields], names: Iterable[str], reason: str | Non
 
 
 def is_of_health_check(reason: str) -> bool:
-    """Say whether a worker's health check resumes it by itself.
+    """Say whether the worker's health check itself will resume it.
 
     >>> is_of_health_check("slurmstead: disk / is full"), is_of_health_check("fan")
     (True, False)
@@ -77,7 +78,7 @@ def unwell(shown: Fields) -> bool:
 
 
 def before_reboot(shown: Fields) -> str | None:
-    """Return why a node that reboots was drained before; None if it was not.
+    """Return the reason with which a rebooting node was drained before; None if it was not.
 
     >>> before_reboot({"State": "DOWN+DRAIN+REBOOT_ISSUED", "Reason": "fan : reboot issued"})
     'fan'
@@ -88,7 +89,7 @@ def before_reboot(shown: Fields) -> str | None:
 
 
 def drained_by_slurm(shown: Fields) -> str:
-    """Return whether Slurm drained a node for what slurmd tells at its start, and if so whether it was started since.
+    """Return whether Slurm drained a node for a cause that a restart of slurmd removes, and whether that happened.
 
     >>> fields = {"State": "IDLE+DRAIN", "Reason": "gres/core count reported lower than configured (0 < 4)"}
     >>> signed = {**fields, "ReasonSetByUser": "slurm", "ReasonChangedAt": "2026-11-20T09:00:00"}
@@ -105,5 +106,5 @@ def drained_by_slurm(shown: Fields) -> str:
 
 
 def is_duplicate(shown: Fields) -> bool:
-    """Say whether slurmctld drained a node because it has a job whose number was given twice."""
+    """Say whether slurmctld drained a node because of a duplicate job number."""
     return drained_by_slurm(shown) != "" and shown["Reason"].startswith(DUPLICATE)

@@ -1,7 +1,7 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """The reboot of a worker through Slurm: its jobs end first, and a drained worker is drained again afterwards.
 
-Slurm itself remembers the request. A second request while the node waits for its jobs only waits as well.
+Slurm itself stores the request. A second call while the node waits for its jobs only waits, too.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.workers.reasons import REBOOT, before_reboot
 
 MOVED = 10
-"""Seconds by which the time of boot differs after one; without one it moves by a second at times."""
+"""Minimum change of the boot time after a reboot in seconds; without a reboot it can vary by a second."""
 
 RESUME_TIMEOUT = 600
-"""Seconds after which slurmctld gives up a node that reboots, where it does not say."""
+"""Default timeout in seconds after which slurmctld gives up on a rebooting node."""
 
 SETTLE = 180
-"""Seconds in which a node that is back has to be fit for jobs: its health check waits for share and clock."""
+"""Timeout in seconds until a rebooted node must be ready for jobs: its health check waits for share and clock."""
 
 PAUSE = 2.0
 
@@ -37,7 +37,7 @@ class RebootError(Exception):
 
 
 class Phase(enum.Enum):
-    """How far a reboot is."""
+    """The phases of a reboot."""
 
     WAITS = "waits for its jobs"
     REBOOTS = "reboots"
@@ -49,14 +49,14 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Before:
-    """What is known of a node before its reboot: when it booted, and the reason of its drain, if any."""
+    """The state of a node before its reboot: its boot time, and the reason of its drain, if any."""
 
     boot: float
     drained: str | None = None
 
 
 def phase(before: Before, shown: Fields) -> Phase:
-    """Return how far the reboot of a node is by what slurmctld says of it now."""
+    """Return the phase of a node's reboot, from slurmctld's fields."""
     states = flags(shown)
     rebooting = {state for state in states if state.startswith("REBOOT")}
     if rebooting:
@@ -76,7 +76,7 @@ class Reboot:
         self.holder = cluster_lock.holder()
 
     def _shown(self) -> Fields:
-        """Return what slurmctld says of the node. Raises RebootError."""
+        """Return slurmctld's fields of the node. Raises RebootError."""
         nodes = self.slurm.nodes()
         if self.node not in nodes:
             why = (
@@ -88,7 +88,7 @@ class Reboot:
         return nodes[self.node]
 
     def ask(self, check_mode: bool) -> tuple[bool, Before, str]:
-        """Ask slurmctld for the reboot. Returns whether it was new to it, what was before, and what happens now."""
+        """Request the reboot. Return whether the request was new, the previous state, and a message."""
         shown = self._shown()
         before = Before(seconds(shown.get("BootTime", "")), before_reboot(shown))
         under_way = phase(before, shown) in (Phase.WAITS, Phase.REBOOTS)
@@ -105,7 +105,7 @@ class Reboot:
         return not under_way, before, f"{self.node} {words}"
 
     def wait(self, before: Before, deadline: float) -> str:
-        """Wait until the node is back; returns in words how it is. `deadline` are seconds that its jobs may take.
+        """Wait until the node is back; return a message about it. `deadline`: timeout for its jobs in seconds.
 
         Raises RebootError.
         """
@@ -114,7 +114,7 @@ class Reboot:
         seen, since = Phase.WAITS, started
         while True:
             if other := cluster_lock.successor(self.holder):
-                # Which may wait for the same reboot.
+                # The new lock holder may wait for the same reboot.
                 raise RebootError(f"{self.node}: {other} has taken over the cluster lock")
             shown = self.slurm.nodes().get(self.node)
             if shown is not None:
@@ -133,11 +133,11 @@ class Reboot:
 
     def _boot_seconds(self) -> float:
         words = self.slurm.setting("ResumeTimeout").split()
-        # slurmctld looks about once a minute.
+        # slurmctld checks about once a minute.
         return 120.0 + (int(words[0]) if words and words[0].isdigit() else RESUME_TIMEOUT)
 
     def _finish(self, before: Before, taken: float) -> str:
-        """Return the words for a node that is back, drained again with the old reason if it was."""
+        """Return the message for a node that is back; drain it again with the old reason if it was drained."""
         said = f"{self.node} is back after {taken:.0f} s"
         if before.drained is None:
             return said
@@ -147,7 +147,7 @@ class Reboot:
         return f"{said}, drained as before: {before.drained}"
 
     def _give_up(self, before: Before, seen: Phase, limit: float) -> None:
-        """Raise RebootError for a node that is in a phase for too long."""
+        """Raise RebootError for a node that has been in a phase for too long."""
         if seen is Phase.WAITS:
             jobs = slurm_jobs.in_words(self.slurm.state().on(self.node)) or "Slurm"
             self.slurm.cancel_reboot(self.node)

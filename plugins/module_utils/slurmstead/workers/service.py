@@ -1,8 +1,9 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""Takes workers out of Slurm's service, and brings them back into it.
+"""Takes workers out of service in Slurm, and brings them back.
 
-A worker that is taken out is drained with a reason by which the same operation finds it again: after an interruption,
-or after the whole cluster was off. A node that an administrator drained is neither changed nor resumed.
+A worker taken out of service is drained with a reason that identifies the operation, so that the operation finds it
+again after an interruption, or after the whole cluster was off. A node that an administrator drained is neither changed
+nor resumed.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from ansible.module_utils.slurmstead.workers.reasons import drained, unwell
 PAUSE = 2.0
 
 SURE = 5.0
-"""Seconds in which a job that was about to start when its node was drained is seen."""
+"""Seconds after which a job that was just starting when its node was drained is visible."""
 
 ABSENT = frozenset({"DOWN", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_UP", "UNKNOWN"})
-"""States of a worker that takes no jobs because it is not there."""
+"""States of a worker that is unavailable."""
 
 NEVER = "None"
-"""When slurmd started, of a worker that has not registered since slurmctld did; its state is out of date."""
+"""SlurmdStartTime of a worker that has not registered since slurmctld started; its state is out of date."""
 
 
 class ServiceError(Exception):
-    """The workers are not where they should be; the text says why and what to do."""
+    """The workers did not reach the wanted state; the text says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What was done; `said` is it in words, a line each."""
+    """The changes; `said` describes them, one line each."""
 
     changed: bool
     said: tuple[str, ...]
@@ -49,7 +50,7 @@ Nodes = Mapping[str, Mapping[str, str]]
 
 
 def unready(nodes: Nodes, names: Iterable[str]) -> list[str]:
-    """Return each of the workers that does not answer slurmctld, or fails its health check, with how it is.
+    """Return each worker that does not answer slurmctld, or fails its health check, with its state.
 
     >>> unready({"n1": {"State": "IDLE*", "Reason": ""}, "n2": {"State": "IDLE", "Reason": ""}}, ["n1", "n2", "n3"])
     ['n1 (IDLE*)', 'n3 (unknown to slurmctld)']
@@ -75,7 +76,7 @@ def on(state: State, names: Iterable[str]) -> tuple[Job, ...]:
 
 
 class Service:
-    """Some workers, by name. Those that slurmctld does not know are out of service."""
+    """Some workers, by name. Workers that slurmctld does not know count as out of service."""
 
     def __init__(self, names: Iterable[str], reason: str, slurm: Slurm) -> None:
         self.names = sorted(names)
@@ -96,13 +97,13 @@ class Service:
         return nodes
 
     def take_out(self, jobs: str, deadline: float, check_mode: bool) -> Done:
-        """Drain the workers and see their jobs end. `jobs` is refuse, wait or cancel, `deadline` in seconds.
+        """Drain the workers and end their jobs. `jobs` is refuse, wait or cancel, `deadline` in seconds.
 
-        Raises ServiceError; the workers are then as they were.
+        Raises ServiceError; the workers are then unchanged.
         """
         running, nodes = self._jobs(), self._nodes()
         known = [name for name in self.names if name in nodes]
-        # Drained by a run that was killed: it is for this one to give them back.
+        # A killed run drained these, so this run must resume them.
         left = drained(nodes, known, self.reason)
         if running and jobs == "refuse":
             raise ServiceError(self._refusal(running, left))
@@ -133,7 +134,7 @@ class Service:
         until = time.monotonic() + deadline
         while running:
             if other := cluster_lock.successor(self.holder):
-                # It finds the drain by its reason, and it is for it alone to undo that.
+                # The new lock holder finds the drain by its reason, and only that run may undo it.
                 raise ServiceError(f"{other} has taken over the cluster lock")
             if time.monotonic() > until:
                 self._undo(before)
@@ -143,11 +144,11 @@ class Service:
                 )
             time.sleep(PAUSE)
             state = self.slurm.state()
-            # A slurmctld that is restarted in that hour answers again.
+            # slurmctld may be restarted while this waits, so a missing answer is not an error.
             running = on(state, self.names) if state.heard else running
 
     def _undo(self, before: Nodes) -> None:
-        """Give workers jobs again, except those drained by their health check or, since then, an administrator."""
+        """Resume workers, except those that their health check or, since then, an administrator drained."""
         ours = drained(self.slurm.nodes(), before, self.reason)
         fit = [name for name in ours if not unwell(before[name])]
         if fit:
@@ -164,9 +165,9 @@ class Service:
         )
 
     def bring_back(self, deadline: float, check_mode: bool) -> Done:
-        """Resume what was drained with the reason, and wait until all workers are fit for jobs. `deadline` in seconds.
+        """Resume workers drained with the reason, and wait until all are ready for jobs. `deadline` in seconds.
 
-        Raises ServiceError with the workers that do not.
+        Raises ServiceError with the workers that are not ready.
         """
         resumed = self._resume(check_mode)
         if check_mode:
@@ -183,7 +184,7 @@ class Service:
         return Done(resumed.changed, (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))
 
     def resume(self, check_mode: bool) -> Done:
-        """Resume what was drained with the reason, and name the workers that are not fit for jobs yet.
+        """Resume workers drained with the reason, and name those that are not ready for jobs yet.
 
         Raises ServiceError.
         """
