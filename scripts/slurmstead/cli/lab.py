@@ -86,7 +86,7 @@ def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> N
 
 @lab_app.command("freeze")
 def lab_freeze(label: Label = "converged", name: LabName = None) -> None:
-    """Save all machines at one instant, with disks and memory; they go on, but connections to them end."""
+    """Save all machines at one instant, with disks and memory; they keep running, but connections to them end."""
     from slurmstead.lab import machines as lab
     from slurmstead.lab import snapshots
 
@@ -97,7 +97,7 @@ def lab_freeze(label: Label = "converged", name: LabName = None) -> None:
 
 @lab_app.command("thaw")
 def lab_thaw(label: Label = "converged", name: LabName = None) -> None:
-    """Put all machines back to what they were when they were frozen; what happened since is lost."""
+    """Reset all machines to the state in which they were frozen; all later changes are lost."""
     from slurmstead.lab import machines as lab
     from slurmstead.lab import snapshots
 

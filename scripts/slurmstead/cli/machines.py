@@ -98,7 +98,7 @@ def remove_node(
             plain=plain,
         )
     except UnreachableError as error:
-        hint = f"Repeat this when {name} is on. If it is lost, run `stead rotate-key` to make its MUNGE key useless."
+        hint = f"Repeat this when {name} is on. If it is lost, run `stead rotate-key` to invalidate its MUNGE key."
         raise UnreachableError(str(error), hint) from error
     if not check:
         out.print(f"Now delete {name} from {inventory}; otherwise the next `scripts/stead up` adds it again.")

@@ -1,4 +1,4 @@
-"""The verb that makes a site: init."""
+"""The verb that creates a site: init."""
 
 import getpass
 import pathlib
@@ -37,7 +37,7 @@ def init(
         typer.Option(help="One of your public ssh keys.", metavar="FILE", show_default="~/.ssh/*.pub"),
     ] = None,
 ) -> None:
-    """Make a site: the directory that describes your cluster. Without machines, an example to fill in."""
+    """Create a site: the directory that describes your cluster. Without machines, an example to fill in."""
     from slurmstead.site.create import create
 
     made = create(

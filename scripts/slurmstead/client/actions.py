@@ -40,7 +40,7 @@ def submit(
     *,
     wait: bool,
 ) -> None:
-    """Submit a folder and print its job; until then, or with `wait` until the end of the run, it counts as interrupted.
+    """Submit a folder and print its job. The call counts as interrupted until that, or with `wait` until the run ends.
 
     :raises JobFailed: with `wait`, the run failed
     """
@@ -164,7 +164,7 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
             except MachineError:
                 raise
             except (CheckFailed, UsageError) as error:
-                # This run would fail each time, and the runs after it would never be fetched.
+                # Otherwise this run would fail each time, and the runs after it would never be fetched.
                 failures.append(error)
                 continue
             words = f"{count(fetched.new, 'file')} fetched ({display.size(fetched.bytes)}), {len(fetched.files)} in all"

@@ -1,4 +1,4 @@
-"""The clocks of the lab's machines, which stand still while a machine is frozen."""
+"""The clocks of the lab's machines, which stop while a machine is frozen."""
 
 import pathlib
 import subprocess
@@ -15,9 +15,9 @@ SET = "sudo sh -c 'echo ready && read now && date --set=@$now >/dev/null'"
 def set_all(directory: pathlib.Path, names: Iterable[str], seconds: float) -> None:
     """Set the clocks of machines to this computer's, all at the same moment.
 
-    Slurm and MUNGE compare the clocks of machines, so all are logged in to before the first is set.
+    Slurm and MUNGE compare the machines' clocks, so this logs in to all machines before it sets the first clock.
 
-    :raises MachineError: a machine cannot be logged in to within `seconds`, or refuses
+    :raises MachineError: a machine does not accept the login within `seconds`, or its clock cannot be set
     """
     logins = {
         name: subprocess.Popen(
@@ -46,7 +46,7 @@ def set_all(directory: pathlib.Path, names: Iterable[str], seconds: float) -> No
         raise MachineError(
             f"expected to set the clocks of {', '.join(logins)} over ssh within {seconds:.0f} s, "
             f"seen: {'; '.join(wrong)}",
-            "Thaw the lab again; if that fails too, make it again: scripts/stead lab down, lab up",
+            "Thaw the lab again; if that fails too, recreate it: scripts/stead lab down, lab up",
         )
 
 

@@ -35,8 +35,8 @@ PACKAGES = {
 
 PACKAGES_NATIVE = {
     **PACKAGES_IMAGE,
-    "iproute2": "makes the network between the containers",
-    "slirp4netns": "leads from the containers to the mirror",
+    "iproute2": "creates the network between the containers",
+    "slirp4netns": "connects the containers to the mirror",
     "systemd-container": "runs the containers",
 }
 """The packages for a lab of containers."""
@@ -87,7 +87,7 @@ def ensure_packages(console: Console, *, lab: bool = True, arm64: bool = False, 
 
     Asks sudo, saying what for, unless root.
 
-    :raises MachineError: this is not a Debian or Ubuntu, apt-get could not install them, or arm64 programs do not run
+    :raises MachineError: this is not Debian or Ubuntu, apt-get could not install them, or arm64 programs do not run
     """
     kind = PACKAGES_NATIVE if native else PACKAGES if lab else PACKAGES_ANSIBLE
     purposes = {**kind, **(PACKAGES_ARM64 if arm64 else {})}

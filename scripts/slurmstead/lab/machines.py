@@ -85,7 +85,7 @@ def is_native(directory: pathlib.Path) -> bool:
 def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
     """Start the machines that do not run; install missing packages on this computer first.
 
-    :raises UsageError: containers are wanted, and a machine of the inventory cannot be one
+    :raises UsageError: containers are wanted, and a machine of the inventory cannot be a container
     :raises MachineError: containers need root
     """
     directory = lab_directory(os.environ["STEAD_LAB"])
@@ -145,7 +145,7 @@ def pids(directory: pathlib.Path) -> dict[str, int | None]:
 
 
 def end(directory: pathlib.Path, names: Collection[str] = ()) -> None:
-    """End machines of a lab as if their plugs were pulled, all of them if none is named; return when they are gone.
+    """Cut the power of machines of a lab, or of all if none is named; return when their processes have ended.
 
     :raises MachineError: a process survived
     """
@@ -185,7 +185,7 @@ def status(directory: pathlib.Path) -> list[Node]:
     def look(name: str, pid: int | None) -> Node:
         if pid is None:
             return Node(name, None, None, None)
-        # What runs in a container runs below the process that started it.
+        # The processes of a container are descendants of the process that started it.
         inside = [process.pid for process in processes.descendants(pid)]
         return Node(name, pid, processes.memory_bytes([pid, *inside]), _release(directory, name))
 

@@ -1,4 +1,4 @@
-"""The machine protocol of QEMU, as far as the lab needs it (QEMU Machine Protocol Specification)."""
+"""The part of the QEMU Machine Protocol that the lab needs (QEMU Machine Protocol Specification)."""
 
 import json
 import os
@@ -12,14 +12,14 @@ ANSWER_SECONDS = 60
 
 
 class Qemu:
-    """A connection to the QEMU process of a machine, whose directory holds the socket `qmp`."""
+    """A connection to the QEMU process of a machine; the socket `qmp` is in the machine's directory."""
 
     def __init__(self, home: pathlib.Path) -> None:
         self._name = home.name
         self._lines: TextIO | None = None
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(ANSWER_SECONDS)
-        # A descriptor of the directory keeps the name below the 107 bytes of unix(7).
+        # A path through a descriptor of the directory stays below the 107 bytes of unix(7).
         directory = os.open(home, os.O_PATH)
         try:
             self._socket.connect(f"/proc/self/fd/{directory}/qmp")
@@ -30,7 +30,7 @@ class Qemu:
             self.close()
             raise MachineError(
                 f"{self._name}: QEMU does not answer on {home / 'qmp'}: {error}",
-                "Another process may be connected to it; else make the lab again: scripts/stead lab down, lab up",
+                "Another process may be connected to it; otherwise recreate the lab: scripts/stead lab down, lab up",
             ) from error
         finally:
             os.close(directory)
@@ -42,9 +42,9 @@ class Qemu:
         self._socket.close()
 
     def execute(self, command: str, *files: int, **arguments: Any) -> Any:
-        """Return what QEMU answers to a command that may hand it file descriptors.
+        """Return QEMU's answer to a command, which may pass file descriptors to it.
 
-        `_` in the names of arguments stands for `-`.
+        In the names of arguments, `_` stands for `-`.
 
         :raises MachineError: QEMU refuses the command
         :raises OSError: it does not answer in time, or has ended

@@ -1,7 +1,7 @@
 """Snapshots of a whole lab: all machines as they were at one instant, with disks, memory and devices.
 
-A snapshot is a directory below `snapshots/` of the lab. It holds the directory and the memory of each machine, the
-command that ran it, and what the controlling computer had measured. Thawed machines write to overlays and copies of its
+A snapshot is a directory below `snapshots/` of the lab. It contains the directory and the memory of each machine, the
+command that ran it, and the recorded hardware of the workers. Thawed machines write to overlays and copies of its
 disks, so a snapshot never changes.
 """
 
@@ -22,14 +22,14 @@ from slurmstead.lab import clocks, machines
 from slurmstead.lab.qmp import Qemu
 
 LABEL = "converged"
-"""The label of a snapshot that is not given one."""
+"""The default label of a snapshot."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 SNAPSHOTS = "snapshots"
 MANIFEST = "machines.json"
 MEMORY = "memory"
 MEASURED = "hardware"
-"""What the playbooks remember of the workers, in the lab's directory (inventory/lab)."""
+"""The playbooks' records of the workers' hardware, in the lab's directory (inventory/lab)."""
 
 OF_A_PROCESS = ("pid", "qmp", "console.log")
 SAVE_SECONDS = 300
@@ -45,22 +45,22 @@ def labels(directory: pathlib.Path) -> list[str]:
 
 
 def freeze(directory: pathlib.Path, label: str = LABEL) -> None:
-    """Make a snapshot of all machines of a lab, which go on from there; it replaces one with the same label.
+    """Make a snapshot of all machines of a lab, which then keep running; it replaces one with the same label.
 
-    Connections to the machines end, as if the network had failed.
+    Connections to the machines break, as after a network failure.
 
     :param directory: of the lab, see `slurmstead.paths.lab_directory`
-    :raises UsageError: no snapshot can have that label, there is no lab, or it has containers
-    :raises MachineError: a machine does not run, or QEMU cannot save it; the machines go on
+    :raises UsageError: the label is invalid, the lab does not exist, or it consists of containers
+    :raises MachineError: a machine does not run, or QEMU cannot save it; the machines keep running
     """
     if not NAME.fullmatch(label):
         raise UsageError(
-            f"{label!r} cannot be the label of a snapshot", "Use lower-case letters, digits and hyphens, at most 31."
+            f"{label!r} is not a valid label of a snapshot", "Use lower-case letters, digits and hyphens, at most 31."
         )
     if (directory / "bridge").exists():
         raise UsageError(
             f"the lab {directory.name} consists of containers, which cannot be frozen",
-            "Make one of virtual machines: scripts/stead lab up, without --native",
+            "Create a lab of virtual machines: scripts/stead lab up, without --native",
         )
     pids = _machines(directory)
     stopped = [name for name, pid in pids.items() if pid is None]
@@ -87,10 +87,10 @@ def freeze(directory: pathlib.Path, label: str = LABEL) -> None:
 
 
 def thaw(directory: pathlib.Path, label: str = LABEL) -> None:
-    """Put all machines of a lab back to a snapshot, whether they run, are broken or were removed.
+    """Reset all machines of a lab to a snapshot, even if they are broken or were removed.
 
-    They have the hardware that they had then. Their clocks are set to the present, so the time since the snapshot
-    counts as time for which jobs ran. Connections to the machines end.
+    They get back their hardware of that time. Their clocks are set to the present, so Slurm counts the time since the
+    snapshot as run time of jobs. Connections to the machines end.
 
     :param directory: of the lab, see `slurmstead.paths.lab_directory`
     :raises UsageError: there is no such snapshot, or the lab has machines that are not in it
@@ -100,7 +100,7 @@ def thaw(directory: pathlib.Path, label: str = LABEL) -> None:
     if manifest is None:
         raise UsageError(
             f"the lab {directory.name} has no snapshot {label!r}; it has: {', '.join(labels(directory)) or 'none'}",
-            "Make one of a running lab: scripts/stead lab freeze",
+            "Create a snapshot of a running lab: scripts/stead lab freeze",
         )
     commands: dict[str, list[str]] = json.loads(manifest.read_text())
     others = sorted(machines.pids(directory).keys() - commands.keys())
@@ -133,7 +133,7 @@ def thaw(directory: pathlib.Path, label: str = LABEL) -> None:
 
 
 def plain_command(cmdline: bytes) -> list[str]:
-    """Return the command of a QEMU process from its proc(5) `cmdline`, without what thawed it.
+    """Return the command of a QEMU process from its proc(5) `cmdline`, without the arguments for thawing.
 
     >>> plain_command(b"qemu\\0-daemonize\\0-S\\0-incoming\\0fd:7\\0")
     ['qemu', '-daemonize']
@@ -157,7 +157,7 @@ def _each(function: Callable[[str], T], names: Iterable[str]) -> dict[str, T]:
 
 
 def _save(directory: pathlib.Path, snapshot: pathlib.Path, names: Iterable[str]) -> None:
-    """Stop all machines and write their memory and devices; after an error they go on."""
+    """Stop all machines and save their memory and devices; after an error they continue."""
     with contextlib.ExitStack() as stack:
         qemus = {}
         for name in names:
@@ -168,7 +168,7 @@ def _save(directory: pathlib.Path, snapshot: pathlib.Path, names: Iterable[str])
         if wrong:
             raise MachineError(
                 f"QEMU cannot save the state of {', '.join(wrong)}",
-                "Make the lab without these devices: inventory/lab has no NVMe disks with STEAD_LAB_BUS=virtio.",
+                "Recreate the lab without these devices: with STEAD_LAB_BUS=virtio, inventory/lab has no NVMe disks.",
             )
 
         def save(name: str) -> None:
@@ -194,13 +194,13 @@ def _wait(qemu: Qemu, question: str, wanted: str, meanwhile: tuple[str, ...]) ->
         if status not in meanwhile or time.monotonic() > deadline:
             raise MachineError(
                 f"expected {question} of QEMU to become {wanted}, seen {status} {said.get('error-desc', '')}".rstrip(),
-                "Check the room on the disk (df) and the memory (free), then repeat the command.",
+                "Check the free disk space (df) and memory (free), then repeat the command.",
             )
         time.sleep(0.1)
 
 
 def _copy(frozen: pathlib.Path, home: pathlib.Path) -> None:
-    """Make the directory of a machine from that in a snapshot: an overlay of its root disk, copies of the rest."""
+    """Create the directory of a machine from a snapshot: an overlay over its root disk, copies of the other files."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()
     for path in frozen.iterdir():
@@ -224,12 +224,12 @@ def _run(command: list[str], directory: pathlib.Path, *files: int) -> None:
     if done.returncode:
         raise MachineError(
             f"{command[0]} failed for {directory.name} ({done.returncode}): {done.stderr.strip()}",
-            "Check the room on the disk (df) and the memory (free), then thaw the lab again.",
+            "Check the free disk space (df) and memory (free), then thaw the lab again.",
         )
 
 
 def _switch(directory: pathlib.Path) -> str:
-    """Return the process id of the switch between the machines."""
+    """Return the process ID of the switch between the machines."""
     pid_file = directory / "switch.pid"
     try:
         pid = pid_file.read_text().strip()
@@ -241,7 +241,7 @@ def _switch(directory: pathlib.Path) -> str:
 
 
 def _forget(manifest: pathlib.Path) -> None:
-    """Remove what a snapshot takes room for, except for the root disks, of which later ones are overlays."""
+    """Remove the large files of a snapshot, except the root disks, on which later overlays are based."""
     manifest.unlink()
     for path in (*manifest.parent.glob(f"*.{MEMORY}"), *manifest.parent.glob("*/*.raw")):
         path.unlink()

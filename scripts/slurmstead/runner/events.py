@@ -9,7 +9,7 @@ from typing import Any
 
 SECRET = "(its result is hidden because the task handles a secret)"
 OUTPUT_LINES = 15
-"""The number of lines that are kept of a failed command's output."""
+"""Maximum number of lines to keep of a failed command's output."""
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 CHANGED = re.compile(r"^changed: \[", re.MULTILINE)

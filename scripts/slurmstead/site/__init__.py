@@ -1,4 +1,4 @@
 """Sites: the directory, outside this repository, in which an operator describes one cluster.
 
-`find` says which site a command is for, `contents` what a new one holds, `create` makes it. `cli/` comes in.
+`find` finds the site of a command, `contents` renders the files of a new site, `create` creates it. `cli/` uses it.
 """

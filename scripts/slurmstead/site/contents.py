@@ -1,4 +1,4 @@
-"""What a new site holds: its files, by name."""
+"""The files of a new site, by name."""
 
 import dataclasses
 import json
@@ -10,14 +10,14 @@ import yaml
 from slurmstead.site.find import HOSTS, MARKER
 
 FIRST_UID = 2001
-"""Images give 1000 to their own first user, and the next ones to users made on the machine."""
+"""First uid of the cluster's users: 1000 belongs to an image's first user, the next ones to a machine's own users."""
 
 CLUSTER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What an operator says of a new cluster; a machine is a name and an address."""
+    """An operator's description of a new cluster; a machine is a name and an address."""
 
     name: str
     control: Sequence[tuple[str, str]]
@@ -27,7 +27,7 @@ class Site:
 
     @property
     def is_example(self) -> bool:
-        """Whether no machine was given, so that an operator has to fill in hosts.yml."""
+        """Whether no machine was given, so that the operator must fill in hosts.yml."""
         return not self.control and not self.workers
 
     @property
@@ -52,7 +52,7 @@ def files(site: Site) -> dict[str, str]:
 def _hosts(site: Site) -> str:
     control, workers = site.control, site.workers
     if site.is_example:
-        # No addresses, so that validate-inventory refuses each of them until it is filled in.
+        # Without addresses, so that validate-inventory refuses each machine until its address is filled in.
         control = [("head", "ADDRESS-OF-HEAD")]
         workers = [("node1", "ADDRESS-OF-NODE1"), ("node2", "ADDRESS-OF-NODE2")]
     hosts = []
@@ -83,7 +83,7 @@ def _members(machines: Iterable[tuple[str, str]]) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Return a string as YAML reads it back: names such as 1 and no need quotes."""
+    """Return a YAML scalar for a string: names such as 1 and no need quotes."""
     try:
         return text if yaml.safe_load(text) == text else json.dumps(text)
     except yaml.YAMLError:
@@ -105,7 +105,7 @@ HOSTS_YML = """\
 {example}all:
   vars:
     slurm_cluster_name: {cluster}
-    # Who may log in to the account `ansible`, which playbooks/bootstrap-hosts.yml makes on each machine.
+    # Public keys that may log in to the account `ansible`, which playbooks/bootstrap-hosts.yml creates on each machine.
     bootstrap_authorized_keys:
 {keys}
     # Users who submit jobs; a user has the same uid on all machines.
@@ -147,20 +147,20 @@ GITIGNORE = """\
 README = """\
 # {name}
 
-One Slurm cluster, described for Slurmstead. Commit every change; hold no passwords here.
+One Slurm cluster, described for Slurmstead. Commit every change; store no passwords here.
 
 - `hosts.yml`: machines, disks, users
 - `group_vars/`: variables of all machines or of a group
-- `hardware/`: what `up` measured; commit it, it keeps the place of a machine that is off
-- `files/`: what you bring to the cluster
+- `hardware/`: the hardware that `up` measured; commit it: it keeps machines that are off in the cluster
+- `files/`: your own programs on the workers
 
-In this directory, `scripts/stead up` of your clone of Slurmstead makes the cluster so.
+In this directory, `scripts/stead up` of your clone of Slurmstead applies this description to the cluster.
 Elsewhere, add `-i` and this path.
 """
 
 FILES = """\
-# What you bring to the cluster
+# Your programs on the workers
 
-`health.d/`, `prolog.d/` and `epilog.d/` hold programs of yours that run on the workers. The README of `files/` in the
-clone of Slurmstead says how.
+Put your own programs for the workers into `health.d/`, `prolog.d/` and `epilog.d/`. The README of `files/` in the
+clone of Slurmstead describes them.
 """

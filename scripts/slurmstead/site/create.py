@@ -1,4 +1,4 @@
-"""Makes a site: all of it or nothing, under git if git is there."""
+"""Creates a site: all of it or nothing, as a git repository if git is installed."""
 
 import contextlib
 import dataclasses
@@ -21,7 +21,7 @@ COMMIT = "site: Describe the cluster"
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """A site that was made; `git` says what git has of it."""
+    """A created site; `git` describes its state in git."""
 
     path: pathlib.Path
     site: contents.Site
@@ -38,9 +38,9 @@ def create(
 ) -> Made:
     """Make a site.
 
-    :param control: NAME=ADDRESS of the control node; also an empty list, like `workers`, for an example to fill in
+    :param control: NAME=ADDRESS of the control node; if this and `workers` are empty, the site is an example to fill in
     :param key_files: public keys; ~/.ssh/*.pub if empty
-    :raises UsageError: something of it is wrong; the message has all mistakes, and nothing was written
+    :raises UsageError: there are mistakes; the message lists all of them, and nothing was written
     """
     path = directory.resolve()
     keys, wrong_keys = _keys(key_files)
@@ -53,29 +53,29 @@ def create(
 
 
 def _machines(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """Return name and address of each NAME=ADDRESS; what is missing is empty, and refused as such."""
+    """Return name and address of each NAME=ADDRESS; a missing part is empty, and refused later."""
     return [(name, address) for name, _, address in (text.partition("=") for text in texts)]
 
 
 def _wrong_place(path: pathlib.Path) -> list[str]:
-    """What is wrong with the directory of a site."""
+    """The problem of a site's directory."""
     if path.is_relative_to(ROOT):
         return [f"{path}: is in the clone of Slurmstead ({ROOT}), which git updates. Choose a directory outside it."]
     if "," in str(path):
-        return [f"{path}: has a comma, which for Ansible separates hosts. Choose another name."]
+        return [f"{path}: contains a comma, which Ansible reads as a separator of hosts. Choose another name."]
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         return [f"{path}: is not an empty directory. Choose a new one."]
     if path.exists() and path == pathlib.Path.cwd():
         return [f"{path}: is the current directory. Run it in the directory above: stead init {path.name}."]
     if not path.parent.is_dir():
-        return [f"{path.parent}: does not exist. Make it first."]
+        return [f"{path.parent}: does not exist. Create it first."]
     return []
 
 
 def _keys(files: Sequence[pathlib.Path]) -> tuple[list[str], list[str]]:
-    """Return the public keys in files, each once, and what is wrong with the files."""
+    """Return the public keys in files, each once, and the problems of the files."""
     home = pathlib.Path.home() / ".ssh"
-    # A certificate is no key that authorized_keys takes.
+    # authorized_keys does not accept a certificate as a key.
     chosen = files or sorted(path for path in home.glob("*.pub") if not path.name.endswith("-cert.pub"))
     keys: dict[str, None] = {}
     wrong = []
@@ -86,16 +86,16 @@ def _keys(files: Sequence[pathlib.Path]) -> tuple[list[str], list[str]]:
             wrong.append(f"{path}: cannot be read ({error}). Name a file with a public ssh key.")
     if not keys and not wrong:
         where = ", ".join(map(str, files)) or f"{home}/*.pub"
-        wrong.append(f"{where}: there is no public ssh key. Make one with ssh-keygen, or name a file with --key.")
+        wrong.append(f"{where}: there is no public ssh key. Create one with ssh-keygen, or name a file with --key.")
     return list(keys), wrong
 
 
 def _write(path: pathlib.Path, files: Mapping[str, str]) -> str:
-    """Write the files beside their place, then put them there at once; return what git has of them."""
+    """Write the files to a temporary directory, then rename it; return the state in git."""
     try:
         staging = pathlib.Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
-        raise UsageError(f"{path} cannot be made: {error.strerror}", "Choose a directory that you may write.") from None
+        raise UsageError(f"{path} cannot be created: {error.strerror}", "Choose a writable directory.") from None
     try:
         for name, text in files.items():
             (staging / name).parent.mkdir(exist_ok=True)
@@ -106,19 +106,19 @@ def _write(path: pathlib.Path, files: Mapping[str, str]) -> str:
         said = _put_under_git(staging)
         staging.rename(path)  # also in the place of an empty directory
     except OSError as error:
-        raise UsageError(f"{path} cannot be made: {error.strerror}", "Choose another directory.") from None
+        raise UsageError(f"{path} cannot be created: {error.strerror}", "Choose another directory.") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return said
 
 
 def _put_under_git(directory: pathlib.Path) -> str:
-    """Make a repository with a first commit of a directory, as far as git can; return how far that was."""
-    # Inside a hook, these name the repository of the hook.
+    """Create a repository with a first commit of a directory, as far as git can; return how far it got."""
+    # In a git hook, these variables name the repository of the hook.
     environment = {name: value for name, value in os.environ.items() if name not in GIT_REPOSITORY}
 
     def git(*arguments: str) -> str | None:
-        """Return what git prints, or None if it fails."""
+        """Return git's output, or None if it fails."""
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             done = subprocess.run(
                 ["git", "-C", str(directory), *arguments],
@@ -138,7 +138,7 @@ def _put_under_git(directory: pathlib.Path) -> str:
     if git("init", "--quiet") is None or git("add", "--all") is None:
         shutil.rmtree(directory / ".git", ignore_errors=True)
         return "not under git: git is not installed, or failed"
-    # Without useConfigOnly git makes an address up; a signature would ask for a passphrase.
+    # Without useConfigOnly git would invent an address; a signature would ask for a passphrase.
     options = ("-c", "user.useConfigOnly=true", "-c", "commit.gpgSign=false")
     if git(*options, "commit", "--quiet", "--no-verify", f"--message={COMMIT}") is None:
         return "under git, not committed: git may not know your name and address (git config --global user.email)"

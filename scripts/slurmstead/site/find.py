@@ -1,4 +1,4 @@
-"""Which site a command is for: `-i`, else STEAD_SITE, else the current directory or the nearest one above it."""
+"""Finds the site of a command: `-i`, else STEAD_SITE, else the current directory or the nearest one above it."""
 
 import os
 import pathlib
@@ -6,7 +6,7 @@ import pathlib
 from slurmstead.errors import InventoryError
 
 MARKER = ".slurmstead"
-"""The file that makes a directory a site. A name of ours: any other Ansible project can have a hosts.yml."""
+"""The file that marks a directory as a site. It has a unique name, because any Ansible project can have a hosts.yml."""
 
 HOSTS = "hosts.yml"
 VARIABLE = "STEAD_SITE"
@@ -14,7 +14,7 @@ WAYS = "Name your site with -i DIR or STEAD_SITE, or work inside it. To make one
 
 
 def inventory(path: pathlib.Path) -> pathlib.Path:
-    """Return the inventory that a path means: of a site its hosts.yml, and anything else as it is.
+    """Return the inventory at a path: for a site its hosts.yml, otherwise the path itself.
 
     Ansible would read every file of a directory as an inventory, but a site may hold notes and scripts too.
 
@@ -48,7 +48,7 @@ def find() -> pathlib.Path:
 
 
 def _trusted(site: pathlib.Path) -> pathlib.Path:
-    """Refuse what another user has put above the current directory: an inventory can run any program."""
+    """Refuse a site that another user has created above the current directory: an inventory can run any program."""
     owner = (site / MARKER).stat().st_uid
     if owner not in (os.geteuid(), 0):
         raise InventoryError(f"the site {site} belongs to another user (uid {owner})", f"If you trust it: -i {site}")

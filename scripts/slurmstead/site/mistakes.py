@@ -1,4 +1,4 @@
-"""Every mistake in what a new site is made of, by the rules of validate-inventory."""
+"""The mistakes in the description of a new site, by the rules of validate-inventory."""
 
 import collections
 import dataclasses
@@ -15,7 +15,7 @@ from slurmstead.site.contents import FIRST_UID, Site
 
 
 def mistakes(site: Site) -> list[str]:
-    """Return all that is wrong with a site, by the rules of validate-inventory; each says what to do."""
+    """Return all mistakes of a site, by the rules of validate-inventory; each says what to do."""
     return [*_wrong_options(site), *_wrong_values(site)]
 
 
@@ -59,20 +59,20 @@ def _wrong_values(site: Site) -> Iterator[str]:
             problem = dataclasses.replace(problem, subject="--user", hosts=())
         if problem.subject == "os_address":
             problem = dataclasses.replace(problem, subject="address")
-        # What is wrong with groups is said above, in the words of the options.
+        # Mistakes in groups are reported above, in terms of the options.
         if not problem.subject.startswith("group "):
             yield str(problem)
 
 
 @functools.cache
 def _rules(name: str) -> types.ModuleType:
-    """A module of the inventory's rules, which Ansible finds through ansible.cfg."""
+    """Import a module of the inventory's rules, which Ansible finds through ansible.cfg."""
     ansible.module_utils.__path__.append(str(ROOT / "plugins" / "module_utils"))
     return importlib.import_module(f"ansible.module_utils.slurmstead.inventory.{name}")
 
 
 def _specs() -> object:
-    """The variables of all roles, as the action validate_inventory reads them."""
+    """Return the variables of all roles, as the action validate_inventory reads them."""
     roles = {
         path.parts[-3]: yaml.safe_load(path.read_text())["argument_specs"]["main"].get("options") or {}
         for path in ROOT.glob("roles/*/meta/argument_specs.yml")

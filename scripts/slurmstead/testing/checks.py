@@ -53,7 +53,7 @@ def run_checks(console: Console, *, slow: bool) -> list[Outcome]:
         utilities = modules / "ansible" / "module_utils"
         utilities.mkdir(parents=True)
         (utilities / "slurmstead").symlink_to(ROOT / "plugins" / "module_utils" / "slurmstead")
-        # ansible.cfg names no inventory, and ansible-lint cannot be given one in another way.
+        # ansible.cfg names no inventory, and ansible-lint has no option for one.
         settings = {"ansible-lint": {"ANSIBLE_INVENTORY": str(LAB_INVENTORY)}}
         checks = [
             pool.submit(commands.quietly, name, command, settings.get(name, {"MYPYPATH": str(modules)}))

@@ -97,7 +97,7 @@ class Everything:
         self.done = {key for key, line in done.items() if tree.same(line.commit, str(self.commit), key)}
 
     def _note(self, key: str, outcome: Outcome) -> None:
-        # The tree may have changed meanwhile.
+        # The tree may have changed during the run.
         if outcome.ok and self.commit and tree.commit() == self.commit:
             record.note(tree.TABLE, key, outcome, self.commit, now())
 

@@ -1,9 +1,9 @@
 """Virtual environments on the share: each is built once, on a node of its kind, and visible only when complete.
 
-KEY is a link to the directory of the environment, created when that is complete. A killed build leaves a directory
-without a link; the next build, which holds the lock, removes it. A file on the share costs as much time as ten on a
-disk, so environments contain neither pip nor bytecode: pip runs from the node's own disk, and Python writes bytecode
-for the modules that a program imports.
+KEY is a link to the directory of the environment, created when the environment is complete. A killed build leaves a
+directory without a link; the next build, which holds the lock, removes it. A file on the share costs as much time as
+ten on a disk, so environments contain neither pip nor bytecode: pip runs from the node's own disk, and Python writes
+bytecode for the modules that a program imports.
 """
 
 import contextlib

@@ -32,7 +32,7 @@ def test_the_snapshots_of_a_lab_are_listed_without_those_that_were_not_completed
 
 @pytest.mark.parametrize("label", ["", "A", "a.b", "../a", "a" * 32])
 def test_a_label_that_no_path_should_hold_is_refused(lab: pathlib.Path, label: str) -> None:
-    with pytest.raises(UsageError, match="cannot be the label") as caught:
+    with pytest.raises(UsageError, match="is not a valid label") as caught:
         snapshots.freeze(lab, label)
     assert "lower-case" in caught.value.hint
 

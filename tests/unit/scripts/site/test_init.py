@@ -64,7 +64,7 @@ def test_all_mistakes_are_said_at_once_and_nothing_is_written(ann, stead, capsys
     assert stead("init", "a,b", *options, "--user", "root", "--key", "nokey.pub") == ExitCode.USAGE
     said = capsys.readouterr().err
     for part in (
-        "has a comma",
+        "contains a comma",
         "nokey.pub: cannot be read",
         "--control: 2 machines are given",
         "host node3: has the addresses 192.0.2.3 and 300",
@@ -95,7 +95,9 @@ def test_machines_of_one_kind_alone_are_no_cluster(ann, stead, capsys, option):
 def test_a_person_without_a_key_is_told_to_make_one(ann, stead, capsys):
     shutil.rmtree(ann.parent / "home/.ssh")
     assert stead("init", "c") == ExitCode.USAGE
-    assert "there is no public ssh key. Make one with ssh-keygen, or name a file with --key." in capsys.readouterr().err
+    assert (
+        "there is no public ssh key. Create one with ssh-keygen, or name a file with --key." in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_a_full_disk_leaves_nothing(ann):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     assert done.returncode == ExitCode.USAGE, done.stderr
-    assert "c cannot be made: File too large" in done.stderr
+    assert "c cannot be created: File too large" in done.stderr
     assert list(ann.iterdir()) == []
 
 
