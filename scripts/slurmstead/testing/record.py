@@ -1,4 +1,4 @@
-"""The table of last passes: tests/passed.json, with one line for each scenario and release."""
+"""The table of last passes: tests/passed.json, with one line for each scenario and lab."""
 
 import dataclasses
 import datetime

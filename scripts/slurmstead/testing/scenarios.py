@@ -19,9 +19,6 @@ FIRST = "default"
 """This scenario creates its lab from freshly installed machines; later scenarios use the same lab."""
 
 RK1_INVENTORY = ROOT / "inventory" / "lab-rk1"
-RAY_MEMORY = 3584
-"""MiB per machine; Ray needs more than the usual 1024."""
-
 
 KERNEL = "kernel"
 """pytest's mark of tests that need a kernel of their own: NFS, LVM, cgroups, a clock, or more than one's own memory."""
@@ -74,30 +71,41 @@ class Scenario:
         return f"{self.name} {self.kind.name}"
 
 
+FROZEN = Kind(freezes=True)
 TRIXIE = Kind("trixie")
+NATIVE_LAB = Kind(native=True)
+NATIVE_TRIXIE = Kind("trixie", native=True)
+
+NEEDS_KERNEL = ("-m", KERNEL)
+"""Options of a scenario whose other tests run on containers."""
 
 SCENARIOS = (
     Scenario("default", ci=True),
-    Scenario("limit"),
     Scenario("health", ci=True),
-    Scenario("drop_ins"),
     Scenario("disks", ci=True),
     Scenario("reboot", ci=True, destroys=True),
     Scenario("smoke"),
-    Scenario("gate"),
     Scenario("doctor"),
-    Scenario("submit"),
-    Scenario("operations", destroys=True),
-    Scenario("backup", destroys=True),
-    Scenario("faults", destroys=True),
-    # It recreates the lab from images without packages, which exceeds the usual time limit of a test.
-    Scenario("first_run", destroys=True, options=("-o", "faulthandler_timeout=5400")),
+    Scenario("drop_ins", NATIVE_LAB),
+    Scenario("limit", NATIVE_LAB),
+    Scenario("gate", NATIVE_LAB, ci=True),
+    Scenario("submit", NATIVE_LAB),
+    Scenario("backup", NATIVE_LAB),
+    Scenario("operations", NATIVE_LAB, destroys=True),
+    Scenario("faults", NATIVE_LAB, destroys=True),
+    Scenario("site", NATIVE_LAB, ci=True, destroys=True),
+    # It installs all packages on machines that have none.
+    Scenario("first_run", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
-    Scenario("engines", Kind(memory=RAY_MEMORY), options=("tests/lab/engines/scaling.py",)),
+    Scenario("engines", NATIVE_LAB, options=("tests/lab/engines/scaling.py",)),
+    Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
+    Scenario("operations", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("default", TRIXIE),
     Scenario("smoke", TRIXIE),
-    Scenario("gate", TRIXIE),
-    Scenario("operations", TRIXIE, destroys=True),
+    Scenario("gate", NATIVE_TRIXIE),
+    Scenario("operations", NATIVE_TRIXIE, destroys=True),
+    Scenario("backup", NATIVE_TRIXIE),
+    Scenario("site", NATIVE_TRIXIE, destroys=True),
     Scenario("rk3588", Kind("trixie", RK1_INVENTORY)),
 )
 """All scenarios, in the order in which they run on their lab."""

@@ -1,9 +1,10 @@
 """The runs of `stead test`: CI's part, the fast part of that, and everything."""
 
 import datetime
+import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 
@@ -48,6 +49,15 @@ def _left_out() -> str:
     return f"Left out: {', '.join(keys)}. Run one: scripts/stead test NAME; run everything: scripts/stead test --all"
 
 
+def _possible(console: Console, scenarios: Iterable[Scenario]) -> list[Scenario]:
+    """Return the scenarios that this user can run; containers need root."""
+    chosen = list(scenarios)
+    native = [scenario.key for scenario in chosen if scenario.kind.native and os.geteuid() != 0]
+    if native:
+        console.print(f"Left out, because containers need root: {', '.join(native)}", soft_wrap=True)
+    return [scenario for scenario in chosen if scenario.key not in native]
+
+
 def _run_native(console: Console, *, slow: bool) -> Outcome:
     command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--numprocesses=auto"]
     marked = [] if slow else ["-m", "not slow"]
@@ -66,7 +76,7 @@ def run_ci(console: Console) -> None:
     host.ensure_packages(console)
     outcomes = [*checks.run_checks(console, slow=True), _run_native(console, slow=False)]
     if all(outcome.ok for outcome in outcomes):
-        for kind, scenarios in by_kind(scenario for scenario in SCENARIOS if scenario.ci):
+        for kind, scenarios in by_kind(_possible(console, (scenario for scenario in SCENARIOS if scenario.ci))):
             outcomes += run_scenarios(console, kind, scenarios, lambda _scenario, _outcome: None)
     console.print()
     console.print(_left_out(), soft_wrap=True)
@@ -136,7 +146,8 @@ class Everything:
         host.ensure_packages(self.console)
         try:
             outcomes = list(self._local())
-            for kind, scenarios in by_kind(scenario for scenario in self.chosen if scenario.key not in self.done):
+            wanted = [scenario for scenario in self.chosen if scenario.key not in self.done]
+            for kind, scenarios in by_kind(_possible(self.console, wanted)):
                 outcomes += run_scenarios(self.console, kind, scenarios, self._scenario_ended)
         except Interrupted as error:
             raise Interrupted(error.signal_number, "Run the same command again to continue with the rest.") from None

@@ -16,15 +16,15 @@ WIDTH = 120
 
 
 def print_table(console: Console, table: dict[str, Passed], now: datetime.datetime) -> None:
-    """Print one line for each scenario and release; those that must be run again are red."""
+    """Print one line for each scenario and lab; those that must be run again are red."""
     late = overdue(table, now)
-    shown = Table("scenario", "release", "last passed (UTC)", "commit", "took", "tests", box=None, pad_edge=False)
+    shown = Table("scenario", "lab", "last passed (UTC)", "commit", "took", "tests", box=None, pad_edge=False)
     for key in keys():
-        name, _, release = key.partition(" ")
+        name, _, lab = key.partition(" ")
         line = table.get(key)
         at = Text(line.at[:16].replace("T", " ") if line else "never", style="red" if key in late else "")
         rest = [line.commit[:7], duration(line.seconds), str(line.tests)] if line else ["", "", ""]
-        shown.add_row(name, release, at, *rest)
+        shown.add_row(name, lab, at, *rest)
     # A file or a pipe has no limited width.
     wide = console if console.is_terminal else Console(file=console.file, width=WIDTH, highlight=False)
     wide.print(shown)
@@ -35,9 +35,9 @@ def to_json(table: dict[str, Passed], now: datetime.datetime) -> str:
     late = overdue(table, now)
     lines = []
     for key in keys():
-        name, _, release = key.partition(" ")
+        name, _, lab = key.partition(" ")
         passed = dataclasses.asdict(table[key]) if key in table else None
-        lines.append({"scenario": name, "release": release or None, "passed": passed, "overdue": key in late})
+        lines.append({"scenario": name, "lab": lab or None, "passed": passed, "overdue": key in late})
     return json.dumps({"ok": not late, "scenarios": lines}, indent=2)
 
 

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.lab.faults.fault import Fault, survive
+
+pytestmark = pytest.mark.kernel  # The disk of a container is that of this computer.
 
 FILLING = "/var/tmp/slurmstead-full"
 

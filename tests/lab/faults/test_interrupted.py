@@ -12,6 +12,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from slurmstead.lab import machines as stead_lab
 from tests.lab.faults.canaries import canaries
 from tests.lab.faults.cluster import failures
@@ -75,6 +77,7 @@ def _thaw(pid: int) -> Iterator[threading.Timer]:
         os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.kernel  # A container is more than one process.
 def test_a_frozen_worker_is_outlived_or_named(lab: Any, tasks: list[str], seed: int) -> None:
     turn, name = choose(FROZEN, seed, tasks, lab.workers)
     pid = stead_lab.pids(lab.directory)[name]

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.lab.faults.canaries import canaries
 from tests.lab.faults.cluster import failures
 from tests.lab.faults.strike import Strike, choose, is_good_or_names, recover, struck
 from tests.lab.faults.trials import trials
 from tests.lab.run import Run
+
+pytestmark = pytest.mark.kernel  # What a container has not written to its disk survives it.
 
 WORKER = "a worker loses power at a random task of site.yml"
 CONTROL = "control loses power at a random task of site.yml"

@@ -126,7 +126,7 @@ def _queue_is_done(lab: Any, alive: Canaries) -> None:
     lab.insist(lab.control, f"queue=$(squeue --noheader --format=%A) && {others}", 400)
 
 
-@pytest.mark.parametrize(("name", "strike"), [(KILLED, kill), (CUT, cut)])
+@pytest.mark.parametrize(("name", "strike"), [(KILLED, kill), pytest.param(CUT, cut, marks=pytest.mark.kernel)])
 def test_what_is_submitted_before_slurmctld_ends_is_known_once(
     lab: Any, name: str, strike: Callable[[Any], None]
 ) -> None:
@@ -155,6 +155,7 @@ def test_what_is_submitted_before_slurmctld_ends_is_known_once(
             lab.insist(lab.control, CLEAN)
 
 
+@pytest.mark.kernel  # Containers have no NFS.
 def test_a_worker_boots_without_the_share_and_takes_jobs_when_it_is_back(lab: Any) -> None:
     name = lab.workers[0]
     with canaries(lab) as alive, trials(lab, DOWN_AT_BOOT) as noted:
@@ -176,6 +177,7 @@ COUNT = 40
 WRITE = f"for i in $(seq {COUNT}); do echo $i >> {LINES} || exit 1; sleep 2; done"
 
 
+@pytest.mark.kernel  # Containers have no NFS.
 def test_a_job_waits_for_the_share_and_goes_on(lab: Any) -> None:
     with canaries(lab) as alive, trials(lab, DOWN_AT_WORK) as noted:
         try:

@@ -118,7 +118,7 @@ def test_a_node_that_is_off_leaves_and_it_is_said_that_it_has_the_key(
         done = stead("remove-node", chosen)
 
         assert done.returncode == ExitCode.UNREACHABLE, done.stdout
-        assert "`stead rotate-key` makes its key worthless" in done.stdout
+        assert "`stead rotate-key` to invalidate its MUNGE key" in done.stdout
         assert named_in(lab, chosen) == []
     finally:
         lab.boot(chosen)

@@ -74,6 +74,7 @@ def test_a_node_with_a_job_is_not_replaced(
     assert lab.root(lab.control, f"sinfo --noheader --nodes={chosen} --format=%T") in BUSY
 
 
+@pytest.mark.kernel  # A container has the memory of this computer.
 def test_another_board_becomes_the_node_although_the_command_was_killed_on_the_way(
     lab: Any,
     stead: Callable[..., Any],
@@ -97,7 +98,7 @@ def test_another_board_becomes_the_node_although_the_command_was_killed_on_the_w
     assert "drain" not in lab.root(lab.control, f"sinfo --noheader --nodes={chosen} --format=%T")
 
     def kill(task: str, process: int) -> None:
-        if task == "Measure it":
+        if task == "Measure its hardware":
             os.kill(process, signal.SIGKILL)
 
     variables = json.dumps({"replaced_node": chosen, "replaced_host_key": key})

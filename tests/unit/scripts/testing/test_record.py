@@ -52,7 +52,7 @@ def test_a_table_with_a_conflict_is_named(path):
 def test_a_scenario_that_passed_more_than_30_days_ago_is_overdue(path, days, late):
     found = record.overdue(record.load(path), NOW + datetime.timedelta(days=days))
     assert ("smoke bookworm" in found) is late
-    assert found["gate bookworm"] == "never passed"
+    assert found["gate bookworm native"] == "never passed"
 
 
 def test_the_table_is_printed_with_a_line_for_each_scenario(path):
@@ -66,11 +66,11 @@ def test_the_table_is_printed_with_a_line_for_each_scenario(path):
 
 def test_programs_read_the_table_as_json(path):
     found = json.loads(table.to_json(record.load(path), NOW))
-    by_name = {(line["scenario"], line["release"]): line for line in found["scenarios"]}
+    by_name = {(line["scenario"], line["lab"]): line for line in found["scenarios"]}
     assert by_name["smoke", "bookworm"]["passed"]["tests"] == 7
-    assert by_name["gate", "bookworm"] == {
+    assert by_name["gate", "bookworm native"] == {
         "scenario": "gate",
-        "release": "bookworm",
+        "lab": "bookworm native",
         "passed": None,
         "overdue": True,
     }

@@ -16,9 +16,10 @@ def test_no_two_scenarios_have_one_line_in_the_table():
     assert len(keys) == len(set(keys))
 
 
-def test_the_scenarios_of_ci_run_on_one_lab_that_the_first_one_makes():
-    ((_, scenarios),) = by_kind(scenario for scenario in SCENARIOS if scenario.ci)
+def test_ci_has_one_lab_of_virtual_machines_which_its_first_scenario_makes():
+    (kind, scenarios), *others = by_kind(scenario for scenario in SCENARIOS if scenario.ci)
     assert scenarios[0].name == FIRST
+    assert (kind.native, [other.native for other, _ in others]) == (False, [True])
 
 
 def test_scenarios_that_share_a_lab_run_one_after_the_other():

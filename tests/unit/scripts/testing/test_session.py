@@ -23,6 +23,7 @@ class Fake:
         self.interrupted = None
         self.commit = COMMIT
         self.console = Console(file=io.StringIO(), width=200)
+        monkeypatch.setattr(session.os, "geteuid", lambda: 0)
         monkeypatch.setattr(session.host, "ensure_packages", lambda *_, **__: [])
         monkeypatch.setattr(session, "run_scenarios", self.scenarios)
         monkeypatch.setattr(checks, "run_checks", lambda console, slow: [self.end("pytest")])
@@ -69,10 +70,10 @@ def test_everything_is_run_and_written_down(fake):
 
 
 def test_a_failed_scenario_is_not_written_down_and_does_not_stop_the_others(fake):
-    fake.fails = {"gate bookworm"}
-    with pytest.raises(CheckFailed, match="failed: gate bookworm$"):
+    fake.fails = {"disks bookworm"}
+    with pytest.raises(CheckFailed, match="failed: disks bookworm$"):
         fake.everything()
-    assert set(record.keys()) - set(fake.table) == {"gate bookworm"}
+    assert set(record.keys()) - set(fake.table) == {"disks bookworm"}
 
 
 def test_an_interrupted_run_goes_on_with_what_has_not_passed(fake):
@@ -81,7 +82,7 @@ def test_an_interrupted_run_goes_on_with_what_has_not_passed(fake):
         fake.everything()
     assert "to continue" in error.value.hint
     before = set(fake.table)
-    assert "gate bookworm" in before
+    assert "disks bookworm" in before
 
     fake.interrupted = None
     fake.everything()
@@ -102,18 +103,26 @@ def test_what_has_passed_is_run_again_when_asked_for_or_with_another_tree(fake):
 def test_a_tree_with_changes_is_tested_but_not_written_down(fake):
     fake.commit = None
     fake.everything("checks", "gate")
-    assert fake.ran == ["pytest", "gate bookworm", "gate trixie"]
+    assert fake.ran == ["pytest", "gate bookworm native", "gate trixie native"]
     assert fake.table == {}
     assert "has uncommitted changes" in fake.said
 
 
 def test_ci_says_what_it_left_out_and_what_is_overdue(fake):
     session.run_ci(fake.console)
-    assert fake.said.count("Left out: limit bookworm, drop_ins bookworm") == 2
+    assert fake.said.count("Left out: smoke bookworm, doctor bookworm") == 2
     assert "scripts/stead test --all" in fake.said
     assert "rk3588 trixie: never passed" in fake.said
     assert fake.ran[:3] == ["pytest", "native", "default bookworm"]
-    assert "engines bookworm" not in fake.ran
+    assert "engines bookworm native" not in fake.ran
+
+
+def test_an_ordinary_user_runs_no_scenario_on_containers(fake, monkeypatch):
+    monkeypatch.setattr(session.os, "geteuid", lambda: 1000)
+    session.run_ci(fake.console)
+    assert "because containers need root: gate bookworm native, site bookworm native" in fake.said
+    assert "reboot bookworm" in fake.ran
+    assert "gate bookworm native" not in fake.ran
 
 
 def test_ci_makes_no_lab_after_a_failed_check(fake):
