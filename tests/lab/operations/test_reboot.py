@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from slurmstead.errors import ExitCode
 
 
@@ -24,6 +26,7 @@ def test_a_job_that_outlives_the_deadline_keeps_its_node_from_the_reboot(
     assert boot_ids() == before
 
 
+@pytest.mark.kernel  # A container has the uptime of this computer, so slurmctld does not see its reboot.
 def test_nodes_reboot_in_turn_when_their_jobs_have_ended_and_stay_as_drained_as_they_were(
     lab: Any, stead: Callable[..., Any], submit: Callable[..., str], drained: Any, ended_once: Any, boot_ids: Any
 ) -> None:
