@@ -37,6 +37,14 @@ def test_a_key_is_known_to_the_versions_that_have_it(name: str, span: tuple[str,
     assert conf_keys.keys(table)[name].versions == versions
 
 
+@pytest.mark.parametrize("table", ["SLURM_CONF", "NODE", "PARTITION", "CGROUP_CONF"])
+def test_a_span_leaves_out_at_least_one_version(table: str) -> None:
+    text = getattr(conf_keys, table)
+    spans = {words[0] for words in map(str.split, text.strip().splitlines()) if len(words) == 3}
+
+    assert [name for name in spans if conf_keys.keys(text)[name].versions == conf_keys.VERSIONS] == []
+
+
 @pytest.mark.parametrize("name", conf_keys.REMOVED)
 def test_a_removed_key_is_in_no_version(name: str) -> None:
     assert name not in conf_keys.keys(conf_keys.SLURM_CONF)
