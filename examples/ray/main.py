@@ -8,7 +8,8 @@ import allocation
 import ray
 
 
-@ray.remote
+# Without it, the node that is ready first may have done everything before the others begin.
+@ray.remote(scheduling_strategy="SPREAD")
 def throw(seed: int, darts: int) -> tuple[int, str]:
     """Return how many of the darts hit, and the node on which they were thrown."""
     chosen = random.Random(seed)

@@ -93,13 +93,17 @@ def children(pid: int) -> list[int]:
         return []
 
 
-def spawn(command: list[str], home: pathlib.Path, log: str, environment: dict[str, str] | None = None) -> int:
-    """Start a process that outlives this one, and return its ID; its output is appended to a file in `home`."""
+def spawn(command: list[str], home: pathlib.Path, log: str, file: int, **environment: str) -> int:
+    """Start a process that outlives this one and inherits an open file; return its id.
+
+    Its output is appended to the file `log` in `home`.
+    """
     with (home / log).open("ab") as output:
         process = subprocess.Popen(
             command,
             cwd=home,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
+            pass_fds=[file],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -139,13 +143,16 @@ def namespace_is_mounted(path: pathlib.Path) -> bool:
     return f" {path} nsfs " in pathlib.Path("/proc/self/mounts").read_text()
 
 
-def connect(container: lab.Container, home: pathlib.Path, mac: str, port: int) -> None:
-    """Create a container's namespace with its interface to the bridge and its uplink."""
+def connect(container: lab.Container, home: pathlib.Path, mac: str, port: int, life: int) -> None:
+    """Create a container's namespace with its interface to the bridge and its uplink.
+
+    `life` is the read end of a pipe; the uplink ends, and its port is closed, once no process has the write end.
+    """
     (home / lab.NAMESPACE).touch()
     for command in lab.cable_commands(container, str(home.parent / lab.BRIDGE), mac):
         run(*command)
     (home / lab.UPLINK_SOCKET).unlink(missing_ok=True)
-    spawn(lab.uplink_command(container), home, "uplink.log")
+    spawn(lab.uplink_command(container, life), home, "uplink.log", life)
     answer = ask_uplink(home, lab.forwarding(port))
     if "error" in answer:
         raise MachineError(f"slirp4netns does not forward port {port}: {answer['error']}")
@@ -286,14 +293,16 @@ def start(module: AnsibleModule, directory: pathlib.Path, container: lab.Contain
         (home / "port").write_text(str(port))
         (home / "ssh_config").write_text(machine.ssh_config(node, str(home), str(directory / "key"), port))
         (directory / "ssh_config").write_text(f"Include {directory}/*/ssh_config\n")
-        connect(container, home, node.cluster_mac, port)
-        boot(container, home)
+        life, alive = os.pipe()
+        connect(container, home, node.cluster_mac, port, life)
+        boot(container, home, alive)
+        os.close(alive)
     wait_for_login(container, home, given["timeout"])
     module.exit_json(changed=not running, port=int((home / "port").read_text()))
 
 
-def boot(container: lab.Container, home: pathlib.Path) -> None:
-    """Start the process of a container whose files and network exist."""
+def boot(container: lab.Container, home: pathlib.Path, alive: int) -> None:
+    """Start the process of a container whose files and network exist; it keeps the file `alive` open until it ends."""
     # A container keeps the image that its overlay is based on, even if a newer image was built.
     image = (home / "image").read_text()
     systemd = pathlib.Path("/run/systemd/system").is_dir()
@@ -303,7 +312,7 @@ def boot(container: lab.Container, home: pathlib.Path) -> None:
     # All processes of the container are in a namespace that ends with `unshare`, so killing it is a power cut.
     namespaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     wrapper = [*namespaces, "sh", "-c", lab.START, "sh", str(home), container.root, image]
-    pid = spawn([*wrapper, *command], home, "console.log", environment)
+    pid = spawn([*wrapper, *command], home, "console.log", alive, **environment)
     (home / "pid").write_text(str(pid))
 
 

@@ -161,13 +161,20 @@ def unplug_command(container: Container, bridge: str) -> list[str]:
     return ["nsenter", f"--net={bridge}", "ip", "link", "delete", container.port]
 
 
-def uplink_command(container: Container) -> list[str]:
-    """Return the command that gives a container its uplink; it runs in the container's directory.
+def uplink_command(container: Container, life: int) -> list[str]:
+    """Return the command that gives a container its uplink, until the pipe `life` is closed at its other end.
 
-    The name of its socket is relative because it has at most 107 bytes (unix(7)).
+    It runs in the container's directory. The name of its socket is relative because it has at most 107 bytes (unix(7)).
     """
     namespace = f"{container.home}/{NAMESPACE}"
-    return ["slirp4netns", "--netns-type=path", f"--api-socket={UPLINK_SOCKET}", namespace, "uplink"]
+    return [
+        "slirp4netns",
+        "--netns-type=path",
+        f"--api-socket={UPLINK_SOCKET}",
+        f"--exit-fd={life}",
+        namespace,
+        "uplink",
+    ]
 
 
 def forwarding(port: int) -> dict[str, object]:
