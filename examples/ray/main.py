@@ -8,8 +8,7 @@ import allocation
 import ray
 
 
-# Without it, the node that is ready first may have done everything before the others begin.
-@ray.remote(scheduling_strategy="SPREAD")
+@ray.remote
 def throw(seed: int, darts: int) -> tuple[int, str]:
     """Return how many of the darts hit, and the node on which they were thrown."""
     chosen = random.Random(seed)

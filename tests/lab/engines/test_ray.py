@@ -19,10 +19,10 @@ DASHBOARD = re.compile(r"^dashboard at (\S+), its token in (\S+)$", re.MULTILINE
 
 
 def test_ray_computes_on_all_nodes_of_the_job_and_leaves_nothing(lab: Any, cluster: Any, example: Any) -> None:
-    run = submit(cluster, example("ray"), "--", 1_000_000)
+    run = submit(cluster, example("ray"), "--", 40_000_000)
     below = directory_of(cluster, run)
 
-    assert output(cluster, run) == "1000000 darts: pi is about 3.142540"
+    assert output(cluster, run) == "40000000 darts: pi is about 3.141292"
     assert "\n2 of 2 nodes, " in output(cluster, run, "stderr")
     assert cluster.user(f"ls -d {below}/work/ray-* || true") == ""
     # A run has ended when its program has, before the Epilog.
