@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from slurmstead.errors import ExitCode
+from slurmstead.lab import machines as stead_lab
 from slurmstead.paths import PLAYBOOKS
 from tests.lab.operations.nodes import KnownHosts, Others, fingerprint
 
@@ -23,7 +24,8 @@ SHARE = 0.4
 
 def make_anew(lab: Any, name: str = "all") -> None:
     """Destroy machines with all their disks, and boot them from the image that has no package of the cluster."""
-    image = ("--extra-vars", json.dumps({"lab_image": "clean"}))
+    kind = "container" if stead_lab.is_native(lab.directory) else "machine"
+    image = ("--extra-vars", json.dumps({"lab_image": "clean", "lab_kind": kind}))
     for playbook in ("destroy-lab.yml", "create-lab.yml"):
         run = lab.ansible("--limit", name, *image, str(PLAYBOOKS / playbook), plain=True, seconds=1800)
         assert run.code == 0, run.output[-5000:]
