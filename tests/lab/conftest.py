@@ -66,6 +66,10 @@ class Lab:
         native = stead_lab.is_native(self.directory)
         return dict(self.variables[self.control]["__of_containers"]) if native else {}
 
+    def slurm_config(self, **keys: Any) -> dict[str, Any]:
+        """Return the variable slurm_config of the inventory with other keys."""
+        return {**self.of_containers.get("slurm_config", {}), **keys}
+
     def address(self, name: str) -> str:
         """Return the address of a machine in the cluster's network."""
         return str(self.variables[name]["os_address"])

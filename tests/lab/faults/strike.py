@@ -63,7 +63,7 @@ def struck(lab: Any, strike: Strike) -> Run:
     """Run site.yml with work on every machine and a change of slurm.conf, until the strike and beyond."""
     put = "for file in {0}; do echo '{1}' >> $file; done; sync {0}"
     lab.everywhere(lambda name: lab.root(name, put.format(_scarred(lab, name), SCAR)))
-    change = json.dumps({"slurm_config": {"MaxJobCount": PASSING}})
+    change = json.dumps({"slurm_config": lab.slurm_config(MaxJobCount=PASSING)})
     run: Run = lab.ansible("--extra-vars", change, began=strike, seconds=SECONDS)
     assert strike.task, f"the run ended before task {strike.turn}: {failures(run)}"
     return run

@@ -43,8 +43,7 @@ def as_before(lab: Any, jobs: str) -> Iterator[None]:
 
 def changed(lab: Any, **keys: Any) -> Any:
     """Run the part of Slurm with other keys in slurm.conf."""
-    own = lab.of_containers.get("slurm_config", {})
-    variables = json.dumps({"slurm_config": {**own, **keys}})
+    variables = json.dumps({"slurm_config": lab.slurm_config(**keys)})
     return lab.ansible("--tags", "slurm", "--extra-vars", variables)
 
 
