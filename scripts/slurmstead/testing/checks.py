@@ -5,6 +5,7 @@ import pathlib
 import sys
 import tempfile
 
+import yaml
 from rich.console import Console
 from rich.text import Text
 
@@ -14,18 +15,43 @@ from slurmstead.testing import commands
 from slurmstead.testing.outcome import Outcome, show
 
 
+def write_roles_play(path: pathlib.Path) -> pathlib.Path:
+    """Write a playbook that has all tasks of all roles, and return its path."""
+    roles = sorted(directory.name for directory in (ROOT / "roles").iterdir() if (directory / "tasks").is_dir())
+    tasks = [{"name": name, "ansible.builtin.import_role": {"name": name}} for name in roles]
+    path.write_text(yaml.safe_dump([{"name": "Load all roles", "hosts": "localhost", "tasks": tasks}]))
+    return path
+
+
+def lint(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
+    """Return the commands that check the playbooks and roles by name.
+
+    The start of a process costs more than the syntax check of a playbook, and ansible-lint starts 63 of them.
+    """
+    options = ["--offline", "--strict", "--nocolor", "-q"]
+    if slow:
+        return {"ansible-lint": ["ansible-lint", *options]}
+    playbooks = [ROOT / "site.yml", *sorted((ROOT / "playbooks").glob("*.yml"))]
+    playbooks += sorted(path for path in (ROOT / "molecule").glob("*/*.yml") if path.name != "molecule.yml")
+    playbooks.append(write_roles_play(modules / "roles.yml"))
+    return {
+        "ansible-lint": [sys.executable, "-P", "-m", "slurmstead.testing.lint", *options],
+        "ansible syntax": [sys.executable, "-m", "ansible.cli.playbook", "--syntax-check", *map(str, playbooks)],
+    }
+
+
 def local_checks(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
     """Return the commands of the checks by name, the longest first.
 
     :param modules: a directory with this repository's module_utils under their import name
-    :param slow: also run the tests that are marked as slow
+    :param slow: also run the tests that are marked as slow, and ansible-lint's own syntax checks
     """
     marked = [] if slow else ["-m", "not slow"]
     plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
     pytest = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--numprocesses=auto", "--maxprocesses=4"]
     return {
         "pytest": [*pytest, *marked],
-        "ansible-lint": ["ansible-lint", "--offline", "--strict", "--nocolor", "-q"],
+        **lint(modules, slow=slow),
         "mypy plugins": [
             "mypy",
             "--python-version=3.10",
@@ -54,7 +80,8 @@ def run_checks(console: Console, *, slow: bool) -> list[Outcome]:
         utilities.mkdir(parents=True)
         (utilities / "slurmstead").symlink_to(ROOT / "plugins" / "module_utils" / "slurmstead")
         # ansible.cfg names no inventory, and ansible-lint has no option for one.
-        settings = {"ansible-lint": {"ANSIBLE_INVENTORY": str(LAB_INVENTORY)}}
+        inventory = {"ANSIBLE_INVENTORY": str(LAB_INVENTORY)}
+        settings = {"ansible-lint": inventory, "ansible syntax": inventory}
         checks = [
             pool.submit(commands.quietly, name, command, settings.get(name, {"MYPYPATH": str(modules)}))
             for name, command in local_checks(modules, slow=slow).items()

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from slurmstead.errors import CheckFailed
-from slurmstead.paths import ROOT
+from slurmstead.paths import LAB_INVENTORY, ROOT
 from slurmstead.runner import processes
 from slurmstead.testing import checks, commands, session
 
@@ -80,3 +80,37 @@ sys.exit(cli.main(["test", "--fast"]))
         process.terminate()
         assert process.wait(timeout=60) == 128 + signal.SIGTERM
         assert processes.alive(below) == []
+
+
+def test_the_fast_run_checks_the_syntax_of_every_playbook_and_role(tmp_path):
+    command = checks.local_checks(tmp_path, slow=False)["ansible syntax"]
+    expected = {ROOT / "site.yml", ROOT / "molecule/default/converge.yml", *(ROOT / "playbooks").glob("*.yml")}
+    assert {str(path) for path in expected} < set(command)
+    roles = (tmp_path / "roles.yml").read_text()
+    assert [role.name for role in (ROOT / "roles").iterdir() if f"name: {role.name}\n" not in roles] == []
+
+
+# Starts ansible-lint and ansible-playbook.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "check", "words"),
+    [
+        ("{name: Look, ansible.builtin.command: ls}", "ansible-lint", "no-changed-when"),
+        ("{name: Look, ansible.builtin.debug: , no_such_word: 1}", "ansible syntax", "no_such_word"),
+        ("{name: Look, no_such_module: }", "ansible syntax", "no_such_module"),
+    ],
+)
+def test_the_fast_run_finds_a_fault(tmp_path, task, check, words):
+    playbook = tmp_path / "fault.yml"
+    playbook.write_text(f"---\n- name: Try\n  hosts: localhost\n  tasks:\n    - {task}\n")
+    command = [word for word in checks.local_checks(tmp_path, slow=False)[check] if not word.endswith(".yml")]
+    done = subprocess.run(
+        [*command, str(playbook)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "scripts"), "ANSIBLE_INVENTORY": str(LAB_INVENTORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert words in done.stdout + done.stderr
