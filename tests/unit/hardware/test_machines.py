@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,11 +32,25 @@ def expected(spans: dict[str, str], version: str) -> str:
     return found[0]
 
 
+Measure = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def measure(tmp_path_factory: pytest.TempPathFactory) -> Measure:
+    """Return a function that measures a machine of the table; a machine of hundreds of files is written once."""
+
+    @functools.cache
+    def once(name: str) -> dict[str, Any]:
+        return machines.measure(tmp_path_factory.mktemp("machine"), machines.Machine(**TABLE[name]["machine"]))
+
+    return lambda name, version=None: {**copy.deepcopy(once(name)), "slurm": version}
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TABLE)
-def test_a_machine_has_its_line(tmp_path: pathlib.Path, name: str, version: str) -> None:
+def test_a_machine_has_its_line(measure: Measure, name: str, version: str) -> None:
     entry = TABLE[name]
-    hardware = machines.measure(tmp_path, machines.Machine(**entry["machine"]), version)
+    hardware = measure(name, version)
 
     line = conf_text.slurm_lines({"a": node_lines.node_keys(hardware, {})}, "NodeName")
 
@@ -42,9 +59,9 @@ def test_a_machine_has_its_line(tmp_path: pathlib.Path, name: str, version: str)
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", TABLE)
-def test_a_cluster_of_a_machine_has_the_parameters_it_needs(tmp_path: pathlib.Path, name: str, version: str) -> None:
+def test_a_cluster_of_a_machine_has_the_parameters_it_needs(measure: Measure, name: str, version: str) -> None:
     entry = TABLE[name]
-    hardware = machines.measure(tmp_path, machines.Machine(**entry["machine"]), version)
+    hardware = measure(name, version)
 
     words, warnings = slurmd_parameters({"a": hardware, "b": hardware}, ["a", "b"])
 
@@ -53,8 +70,8 @@ def test_a_cluster_of_a_machine_has_the_parameters_it_needs(tmp_path: pathlib.Pa
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_a_line_has_no_more_cpus_than_the_machine(tmp_path: pathlib.Path, name: str) -> None:
-    hardware = machines.measure(tmp_path, machines.Machine(**TABLE[name]["machine"]))
+def test_a_line_has_no_more_cpus_than_the_machine(measure: Measure, name: str) -> None:
+    hardware = measure(name)
 
     keys = node_lines.node_keys(hardware, {})
 
