@@ -43,6 +43,8 @@ def stage(project, monkeypatch):
     monkeypatch.setattr(
         smoke, "run", lambda console, inventory, plain: BAD if (project.path / "bad").exists() else GOOD
     )
+    # It starts ansible-inventory, and has a test of its own in test_machines.py.
+    monkeypatch.setattr(lab, "needs_arm64", lambda inventory: False)
     monkeypatch.setattr(lab, "pids", lambda directory: {"node3": os.getpid(), "node1": None})
     monkeypatch.setattr(lab, "ssh_command", ssh)
     return Console(file=io.StringIO(), width=120), notes
