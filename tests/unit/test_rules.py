@@ -53,11 +53,11 @@ def text(path: pathlib.Path) -> str:
     return (ROOT / path).read_text(errors="replace")
 
 
-class Loader(yaml.SafeLoader):
+class Loader(yaml.CSafeLoader):
     """Reads `!vault` and the like as plain values."""
 
 
-def _untagged(loader: yaml.SafeLoader, _suffix: str, node: yaml.Node) -> Any:
+def _untagged(loader: yaml.CSafeLoader, _suffix: str, node: yaml.Node) -> Any:
     if isinstance(node, yaml.ScalarNode):
         return loader.construct_scalar(node)
     return loader.construct_sequence(node) if isinstance(node, yaml.SequenceNode) else None
