@@ -1,4 +1,7 @@
-"""Environments that venv and pip really make, from packages that are written here: no index is asked."""
+"""Environments that venv and pip really make, from packages that are written here: no index is asked.
+
+Each test with a real venv and pip is marked as slow: it takes 2 to 4 s of a CPU. test_environment.py tests the rest.
+"""
 
 import os
 import pathlib
@@ -82,6 +85,7 @@ def names(place: pathlib.Path) -> list[str]:
     return sorted(path.name for path in (place / "environments").iterdir() if path.suffix != ".lock")
 
 
+@pytest.mark.slow
 def test_a_source_package_with_an_extra_is_built_and_its_script_runs(
     place: pathlib.Path, packages: pathlib.Path
 ) -> None:
@@ -91,6 +95,7 @@ def test_a_source_package_with_an_extra_is_built_and_its_script_runs(
     assert not list(made.rglob("builder*")), "what only its build required"
 
 
+@pytest.mark.slow
 def test_pip_and_bytecode_are_no_files_of_an_environment(place: pathlib.Path, packages: pathlib.Path) -> None:
     made = build(place, requirements="beta==1.0\n", wheels=str(packages))
 
@@ -100,6 +105,7 @@ def test_pip_and_bytecode_are_no_files_of_an_environment(place: pathlib.Path, pa
     assert list((place / "disk").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_who_requires_pip_has_one_in_the_environment(place: pathlib.Path, packages: pathlib.Path) -> None:
     bundled = bundled_pip.find(PYTHON.path)
     assert bundled is not None
@@ -110,6 +116,7 @@ def test_who_requires_pip_has_one_in_the_environment(place: pathlib.Path, packag
     assert str(made) in output(made / "bin" / "pip", "--version")
 
 
+@pytest.mark.slow
 def test_the_index_that_is_configured_is_asked(place: pathlib.Path, packages: pathlib.Path) -> None:
     name = "beta-1.0-py3-none-any.whl"
     (place / "index" / "beta").mkdir(parents=True)
@@ -120,6 +127,7 @@ def test_the_index_that_is_configured_is_asked(place: pathlib.Path, packages: pa
     assert output(made / "bin" / "python", "-c", "import beta; print(beta.times(2, 21))") == "42\n"
 
 
+@pytest.mark.slow
 def test_what_is_not_to_be_had_is_named_and_leaves_nothing(place: pathlib.Path, packages: pathlib.Path) -> None:
     with pytest.raises(venv.BuildError, match=r"(?s)`-m pip install .* exited with 1.*distribution found for gamma==3"):
         build(place, requirements="beta==1.0\ngamma==3\n", wheels=str(packages))
@@ -164,6 +172,7 @@ def start(place: pathlib.Path, packages: pathlib.Path, began: object = "-") -> s
     )
 
 
+@pytest.mark.slow
 def test_two_jobs_at_once_build_one_environment(place: pathlib.Path, packages: pathlib.Path) -> None:
     builders = [start(place, packages) for _ in range(2)]
     said = [builder.communicate(timeout=300)[0].strip() for builder in builders]
@@ -173,6 +182,7 @@ def test_two_jobs_at_once_build_one_environment(place: pathlib.Path, packages: p
     assert (place / "log").read_text().count("-m venv") == 1
 
 
+@pytest.mark.slow
 def test_a_build_that_was_killed_is_made_again_from_nothing(place: pathlib.Path, packages: pathlib.Path) -> None:
     with start(place, packages, place / "began") as builder:
         deadline = time.monotonic() + 120

@@ -56,6 +56,8 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+# 5 s of a CPU; the other tests copy a few files.
+@pytest.mark.slow
 def test_ten_thousand_small_files_go_and_come_with_progress(
     connection: Connection, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
