@@ -11,8 +11,15 @@ TABLE = ROOT / "tests" / "passed.json"
 
 REST = ("--", ".", f":(exclude){TABLE.relative_to(ROOT)}")
 
-UNREAD = ("docs", "*.md", "LICENSE", ".ci", "tests/unit", "scripts/slurmstead/testing/checks.py")
+CHECK_PROGRAMS = ("scripts/slurmstead/testing/checks.py", "scripts/slurmstead/testing/lint.py")
+UNREAD = ("docs", "*.md", "LICENSE", ".ci", "tests/unit", *CHECK_PROGRAMS)
 """Only the checks read these: a change there does not change the result of another line."""
+
+CONTAINERS = ("plugins/modules/lab_container.py", "plugins/module_utils/slurmstead/lab/container.py")
+"""A lab of virtual machines does not read these."""
+
+EXAMPLES, ENGINES = "examples/*/*", "engines"
+"""The programs in these directories are run by one scenario only."""
 
 
 def _git(root: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -31,9 +38,14 @@ def _unread(key: str) -> list[str]:
     name = key.partition(" ")[0]
     if name == CHECKS:
         return []
-    tests = [f"tests/lab/{other}/test_*.py" for other in sorted({scenario.name for scenario in SCENARIOS} - {name})]
-    native = [] if name == NATIVE else ["tests/native"]
-    return [f":(exclude){path}" for path in (*UNREAD, *tests, *native)]
+    others = sorted({scenario.name for scenario in SCENARIOS} - {name})
+    paths = [*UNREAD, *(f"tests/lab/{other}/test_*.py" for other in others)]
+    if name != ENGINES:
+        paths.append(EXAMPLES)
+    if name != NATIVE:
+        paths.append("tests/native")
+        paths += [] if key.endswith(NATIVE) else CONTAINERS
+    return [f":(exclude){path}" for path in paths]
 
 
 def same(one: str, other: str, key: str, root: pathlib.Path = ROOT) -> bool:
