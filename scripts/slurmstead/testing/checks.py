@@ -35,7 +35,8 @@ def lint(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
     playbooks += sorted(path for path in (ROOT / "molecule").glob("*/*.yml") if path.name != "molecule.yml")
     playbooks.append(write_roles_play(modules / "roles.yml"))
     return {
-        "ansible-lint": [sys.executable, "-P", "-m", "slurmstead.testing.lint", *options],
+        # Its file, because PYTHONPATH is not passed on; -P, because files beside it have names of other modules.
+        "ansible-lint": [sys.executable, "-P", str(ROOT / "scripts/slurmstead/testing/lint.py"), *options],
         "ansible syntax": [sys.executable, "-m", "ansible.cli.playbook", "--syntax-check", *map(str, playbooks)],
     }
 
