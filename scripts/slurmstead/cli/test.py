@@ -13,7 +13,11 @@ app = typer.Typer()
 @app.command()
 def test(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Run only these: checks, native or scenarios.", metavar="SCENARIO")
+        list[str] | None,
+        typer.Argument(
+            help="Run only these: checks, native, scenarios, or lines of the table such as 'gate trixie native'.",
+            metavar="SCENARIO",
+        ),
     ] = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="Run the checks that need no virtual machine, in about a minute.")

@@ -112,18 +112,19 @@ SCENARIOS = (
 
 
 def choose(names: Iterable[str]) -> list[Scenario]:
-    """Return the scenarios of these names, with all their releases; all of them if no name is given.
+    """Return the scenarios of these names on all their labs, and single lines of the table; all of them without a name.
 
-    :raises UsageError: no scenario has that name
+    :raises UsageError: no scenario or line has that name
     """
     wanted = set(names) - {CHECKS, NATIVE}
     known = {scenario.name for scenario in SCENARIOS}
-    if wanted - known:
+    unknown = wanted - known - {scenario.key for scenario in SCENARIOS}
+    if unknown:
         raise UsageError(
-            f"expected names of scenarios, found {', '.join(sorted(wanted - known))}",
+            f"expected names of scenarios, found {', '.join(sorted(unknown))}",
             f"There are {', '.join([CHECKS, NATIVE, *sorted(known)])}.",
         )
-    return [scenario for scenario in SCENARIOS if not names or scenario.name in wanted]
+    return [scenario for scenario in SCENARIOS if not names or {scenario.name, scenario.key} & wanted]
 
 
 def by_kind(scenarios: Iterable[Scenario]) -> list[tuple[Kind, list[Scenario]]]:

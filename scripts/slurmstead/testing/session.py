@@ -155,7 +155,7 @@ class Everything:
         _end(self.console, outcomes, started)
 
     def _is_chosen(self, key: str) -> bool:
-        return not self.names or key.partition(" ")[0] in self.names
+        return not self.names or bool({key, key.partition(" ")[0]} & set(self.names))
 
     def _scenario_ended(self, scenario: Scenario, outcome: Outcome) -> None:
         self._note(scenario.key, outcome)

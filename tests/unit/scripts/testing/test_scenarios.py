@@ -32,6 +32,13 @@ def test_a_name_stands_for_all_its_releases():
     assert [scenario.key for scenario in choose(["smoke"])] == ["smoke bookworm", "smoke trixie"]
 
 
+def test_a_line_of_the_table_can_be_chosen():
+    assert [scenario.key for scenario in choose(["gate trixie native", "reboot"])] == [
+        "reboot bookworm",
+        "gate trixie native",
+    ]
+
+
 def test_without_a_name_all_scenarios_are_chosen():
     assert choose([]) == list(SCENARIOS)
 
