@@ -258,7 +258,7 @@ FAULTS: list[tuple[str, str, str, Fault]] = [
     ("nodes", r"drained: bad \| disk", r"state=resume", set_state("drain")),
     ("nodes", r"down\*?: bad \| disk", r"state=resume", down),
     ("srun", r"calls itself", r"hostnamectl", host_name_of_another),
-    ("srun", r"failed|no answer|not available", r"status slurmd", slurmd_stopped),
+    ("srun", r"failed|no answer|not available|does not answer", r"status slurmd", slurmd_stopped),
     ("sbatch", r"batch.out|ended as failed", r"findmnt", share_replaced(everywhere=True)),
     ("one-cpu", r"bound to 1 CPU but can take", r"ConstrainCores", not_constrained("ConstrainCores")),
     (
