@@ -1,22 +1,25 @@
 """The tree under test: its commit, whether it has uncommitted changes, and which files a scenario depends on."""
 
 import pathlib
+import re
 import subprocess
 
 from slurmstead.paths import ROOT
-from slurmstead.testing.scenarios import CHECKS, NATIVE, SCENARIOS
+from slurmstead.testing.scenarios import CHECKS, LAB_TESTS, NATIVE
 
 TABLE = ROOT / "tests" / "passed.json"
 """The table of last passes. It is in the tree but no test reads it, so committing it changes no result."""
 
 REST = ("--", ".", f":(exclude){TABLE.relative_to(ROOT)}")
 
-CHECK_PROGRAMS = ("scripts/slurmstead/testing/checks.py", "scripts/slurmstead/testing/lint.py")
-UNREAD = ("docs", "*.md", "LICENSE", ".ci", "tests/unit", *CHECK_PROGRAMS)
-"""Only the checks read these: a change there does not change the result of another line."""
+PROGRAMS = tuple(f"scripts/slurmstead/testing/{name}.py" for name in ("checks", "lint", "record", "table", "tree"))
+UNREAD = ("docs", "*.md", "LICENSE", ".ci", "tests/unit", *PROGRAMS)
+"""A change of these does not change the result of a line other than the checks."""
 
 CONTAINERS = ("plugins/modules/lab_container.py", "plugins/module_utils/slurmstead/lab/container.py")
 """A lab of virtual machines does not read these."""
+
+IMPORT = re.compile(r"^from tests\.lab\.(\w+)\.(\w+) import ", re.MULTILINE)
 
 EXAMPLES, ENGINES = "examples/*/*", "engines"
 """The programs in these directories are run by one scenario only."""
@@ -33,13 +36,25 @@ def commit(root: pathlib.Path = ROOT) -> str | None:
     return head.stdout.strip() if head.returncode == status.returncode == 0 and not status.stdout else None
 
 
+def _imported_by(directory: pathlib.Path) -> set[pathlib.Path]:
+    """Return the modules of other scenarios that the tests in a directory import, also through each other."""
+    found: set[pathlib.Path] = set()
+    left = list(directory.glob("*.py"))
+    while left:
+        named = {LAB_TESTS / other / f"{module}.py" for other, module in IMPORT.findall(left.pop().read_text())}
+        left += named - found
+        found |= named
+    return found
+
+
 def _unread(key: str) -> list[str]:
     """Return the git pathspecs of the files that cannot change the result of a line of the table."""
     name = key.partition(" ")[0]
     if name == CHECKS:
         return []
-    others = sorted({scenario.name for scenario in SCENARIOS} - {name})
-    paths = [*UNREAD, *(f"tests/lab/{other}/test_*.py" for other in others)]
+    helpers = _imported_by(LAB_TESTS / name)
+    others = [path for path in sorted(LAB_TESTS.glob("*/*.py")) if path.parent.name != name and path not in helpers]
+    paths = [*UNREAD, *(str(path.relative_to(ROOT)) for path in others)]
     if name != ENGINES:
         paths.append(EXAMPLES)
     if name != NATIVE:

@@ -240,6 +240,6 @@ CONSEQUENCES = {
     "node": "slurmctld gives it no jobs: .*slurmstead: ",
     "service share.automount": "share.automount is not running",
     "service chrony": "chrony is not running",
-    "loaded": "slurmctld has not loaded slurm.conf",
+    "loaded": "slurmctld has not loaded the current /etc/slurm/slurm.conf",
 }
 """What may be found besides, by what it is about."""

@@ -119,7 +119,7 @@ def change(repository):
         repository("commit", "--quiet", f"--message={path}")
         after = tree.commit(repository.path)
         assert after != before
-        keys = ("checks", "native", "smoke bookworm", "gate trixie native")
+        keys = ("checks", "native", "smoke bookworm", "faults bookworm", "gate trixie native")
         return [key for key in keys if tree.same(before, after, key, repository.path)]
 
     return commit
@@ -128,16 +128,16 @@ def change(repository):
 @pytest.mark.parametrize(
     ("path", "same"),
     [
-        ("tests/passed.json", ["checks", "native", "smoke bookworm", "gate trixie native"]),
+        ("tests/passed.json", ["checks", "native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
         ("file", []),
         ("tests/lab/conftest.py", []),
-        ("tests/lab/smoke/helper.py", []),
-        ("tests/lab/smoke/test_smoke.py", ["native", "gate trixie native"]),
-        ("tests/native/test_size.py", ["smoke bookworm", "gate trixie native"]),
-        ("plugins/modules/lab_container.py", ["smoke bookworm"]),
-        ("examples/ray/main.py", ["native", "smoke bookworm", "gate trixie native"]),
-        ("roles/os/README.md", ["native", "smoke bookworm", "gate trixie native"]),
-        ("tests/unit/test_golden.py", ["native", "smoke bookworm", "gate trixie native"]),
+        ("tests/lab/smoke/test_smoke.py", ["native", "faults bookworm", "gate trixie native"]),
+        ("tests/lab/doctor/faults.py", ["native", "smoke bookworm", "gate trixie native"]),
+        ("tests/native/test_size.py", ["smoke bookworm", "faults bookworm", "gate trixie native"]),
+        ("plugins/modules/lab_container.py", ["smoke bookworm", "faults bookworm"]),
+        ("examples/ray/main.py", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
+        ("roles/os/README.md", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
+        ("tests/unit/test_golden.py", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
     ],
 )
 def test_a_line_is_run_again_if_a_file_changed_that_it_depends_on(change, path, same):
