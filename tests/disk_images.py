@@ -5,6 +5,10 @@ The tests write these into image files, and into disks of the lab, so that no to
 
 from __future__ import annotations
 
+import hashlib
+import os
+import pathlib
+import random
 import struct
 import uuid
 import zlib
@@ -164,10 +168,21 @@ def md_1(sector: int) -> bytes:
     return bytes(block)
 
 
+def md_0_90(size: int) -> Pieces:
+    """A member of a Linux software RAID, metadata version 0.90, in the last whole 64 KiB but one."""
+    return {size // 65536 * 65536 - 65536: struct.pack("<IIII", 0xA92B4EFC, 0, 90, 0).ljust(4096, b"\0")}
+
+
 def luks(size: int) -> Pieces:
     """The header of an encrypted disk, LUKS 1."""
     header = b"LUKS\xba\xbe" + struct.pack(">H32s32s32sII", 1, b"aes", b"xts-plain64", b"sha256", 4096, 64)
     return {0: header.ljust(168, b"\0") + b"6d1b0c6c-6f5c-4d3a-9f5e-1f2d3c4b5a69"}
+
+
+def luks_2_second_header(size: int) -> Pieces:
+    """What is left of LUKS 2 with large headers when the first 4 MiB were overwritten with zeros."""
+    header = b"SKUL\xba\xbe" + struct.pack(">HQQ48s32s64s40s48sQ", 2, 4 * MIB, 1, *(b"",) * 5, 4 * MIB)
+    return {4 * MIB: header.ljust(4096, b"\0") + b'{"keyslots":{}}'}
 
 
 def zfs(size: int) -> Pieces:
@@ -175,6 +190,27 @@ def zfs(size: int) -> Pieces:
     uberblocks = b"".join(struct.pack("<QQQQQ", 0x00BAB10C, 5000, 4, 1, 0).ljust(1024, b"\0") for _ in range(128))
     end = size // 2**18 * 2**18
     return {start + 2**17: uberblocks for start in (0, 2**18, end - 2**19, end - 2**18)}
+
+
+def zfs_second_label(size: int) -> Pieces:
+    """Only the second of ZFS's labels."""
+    return dict([sorted(zfs(size).items())[1]])
+
+
+def zfs_last_label(size: int) -> Pieces:
+    """Only the last of ZFS's labels."""
+    return dict([sorted(zfs(size).items())[3]])
+
+
+def bcache(size: int) -> Pieces:
+    """The backing device of a bcache (include/uapi/linux/bcache.h)."""
+    magic = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
+    return {4096: struct.pack("<QQQ", 0, 8, 1) + magic + ID}
+
+
+def vmfs(size: int) -> Pieces:
+    """A disk of VMware ESX: the header of its volume manager, 1 MiB from the beginning."""
+    return {MIB: b"\x0d\xd0\x01\xc0" + struct.pack("<I", 3), 2 * MIB: b"\x5e\xf1\xab\x2f" + struct.pack("<I", 5)}
 
 
 def vfat(size: int) -> Pieces:
@@ -234,6 +270,28 @@ def noise(size: int) -> Pieces:
     return {0: bytes((index * 7919 >> 3) % 255 + 1 for index in range(65536))}
 
 
+def without_table(size: int) -> Pieces:
+    """A file system in the place of the first partition, whose table was wiped."""
+    return {MIB + offset: data for offset, data in ext4(size).items()}
+
+
+def xfs_copies(size: int) -> Pieces:
+    """The heads of the second to fourth allocation group of XFS; the first one was overwritten with zeros."""
+    (superblock,) = xfs(size).values()
+    return {size * part // 4 // 4096 * 4096: superblock for part in (1, 2, 3)}
+
+
+def middle(size: int) -> Pieces:
+    """Random sectors, as of an encrypted disk without a header, in one fiftieth of the disk, far from both ends."""
+    start, numbers = size * 3 // 8 // SECTOR * SECTOR, random.Random(1)
+    return {offset: numbers.randbytes(SECTOR) for offset in range(start, start + size // 50, 96 * 1024)}
+
+
+def partly_erased(size: int) -> Pieces:
+    """0xFF in the first 5 MiB, as of a flash of which only that part was erased."""
+    return {0: b"\xff" * (5 * MIB)}
+
+
 def last_byte_of_first_part(size: int) -> Pieces:
     """One byte, the last that is looked at from the beginning."""
     return {4 * 2**20 - 1: b"\x01"}
@@ -255,15 +313,42 @@ KINDS: Mapping[str, tuple[Callable[[int], Pieces], str]] = {
     "lvm": (lvm, "signature LVM2_member"),
     "md-1.2": (md_1_2, "signature linux_raid_member"),
     "md-1.0": (md_1_0, "signature linux_raid_member"),
+    "md-0.90": (md_0_90, "signature linux_raid_member"),
     "luks": (luks, "signature crypto_LUKS"),
     "zfs": (zfs, "signature zfs_member"),
+    "luks-2-second-header": (luks_2_second_header, "at byte 4194304"),
+    "zfs-second-label": (zfs_second_label, "signature zfs_member"),
+    "zfs-last-label": (zfs_last_label, "signature zfs_member"),
+    "bcache": (bcache, "signature bcache"),
+    "vmfs": (vmfs, "VMFS"),
     "vfat": (vfat, "signature vfat"),
     "ntfs": (ntfs, "signature ntfs"),
     "iso9660": (iso9660, "signature iso9660"),
     "bluestore": (bluestore, "signature ceph_bluestore"),
     "two-at-once": (two_at_once, "signature ambivalent"),
     "noise": (noise, "data in the first 4.0 MiB"),
+    "without-table": (without_table, "data in the first 4.0 MiB, at byte 1049"),
+    "xfs-copies": (xfs_copies, "data in its middle, at byte"),
+    "middle": (middle, "data in its middle, at byte"),
+    "partly-erased": (partly_erased, "data in the last 4.0 MiB, at byte"),
     "last-byte-of-first-part": (last_byte_of_first_part, "data in the first 4.0 MiB"),
     "last-byte": (last_byte, "data in the last 4.0 MiB"),
 }
 """How to make each kind on a disk of a size in bytes, and what a refusal says about it."""
+
+
+def checksum(path: pathlib.Path) -> str:
+    """Return a checksum of an image; holes count as the zeros that they are, and are not read."""
+    digest = hashlib.sha256()
+    with path.open("rb") as image:
+        digest.update(str(os.fstat(image.fileno()).st_size).encode())
+        offset = 0
+        while True:
+            try:
+                offset = os.lseek(image.fileno(), offset, os.SEEK_DATA) // MIB * MIB
+            except OSError:  # ENXIO: no data beyond
+                return digest.hexdigest()
+            block = os.pread(image.fileno(), MIB, offset)
+            if block.count(0) != len(block):
+                digest.update(f"{offset} ".encode() + block)
+            offset += MIB

@@ -9,7 +9,8 @@ module: local_volume
 short_description: Create and mount one file system over blank disks
 description:
   - Creates an LVM volume group over the disks, one logical volume that fills it, and a file system in that; mounts it
-    now and at boot. Without disks it creates a directory on the root file system.
+    now and at boot. Without disks it creates a directory on the root file system, or with O(image_size) a file system
+    in a file, whose space it reserves.
   - Writes to a disk only if it has a stable name and is blank. If a disk is in use or has any content, refuses and
     names the disk and the finding; there is no option to force. An earlier volume of this module is recognised by the
     tag C(slurmstead) of its volume group and kept.
@@ -27,6 +28,13 @@ options:
     type: list
     elements: str
     default: []
+  image_size:
+    description:
+      - Size of a file below C(/var/lib/slurmstead) for the file system, used without disks; a number and C(M), C(G) or
+        C(T), or C(auto) for half of the free space. A larger number enlarges the file system. Empty for a directory.
+      - A directory that already has files, or in which an administrator mounts something, stays as it is.
+    type: str
+    default: ''
   filesystem: {type: str, choices: [ext4, xfs], default: ext4, description: Type of the file system.}
   path: {type: path, required: true, description: Absolute path of the mount point.}
   mode: {type: str, default: '0755', description: Octal mode of the root of the file system.}
@@ -66,13 +74,13 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.reach import durable
-from ansible.module_utils.slurmstead.storage import blank, content, disks, filesystems, units
+from ansible.module_utils.slurmstead.reach import durable, run_directory
+from ansible.module_utils.slurmstead.storage import blank, content, disks, filesystems, images, units
 from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError
 from ansible.module_utils.slurmstead.storage.inspection import TOOL_DEADLINE, Inspection
 from ansible.module_utils.slurmstead.storage.volumes import TAG, UNFINISHED, Wanted, new_member_id
 
-LOCK = Path("/run/lock/slurmstead-local-volume")
+LOCK = run_directory.PATH / "local-volume.lock"
 LOCK_DEADLINE = 300
 """Seconds to wait for another run on this machine, or for a tool that a killed run left running."""
 
@@ -84,6 +92,7 @@ FORMS = {
     "logical_volume": (r"[A-Za-z0-9_]{1,60}", "letters, digits and _"),
     "path": (r"(/(?!\.\.?(/|$))[A-Za-z0-9_.-]+)+", "an absolute path below / without special letters"),
     "mode": (r"0?[0-7]{3,4}", "an octal mode such as '0755'"),
+    "image_size": (f"({images.FORM})?", "auto, or a number with M, G or T, such as 200G"),
 }
 """Pattern of each argument, and its description in messages."""
 
@@ -106,7 +115,11 @@ class Volume(Inspection):
 
     def converge(self) -> None:
         """Run all steps that are needed, in order."""
-        if self.declared:
+        if self.wanted.image:
+            self.ensure_image()
+            self.ensure_mounted()
+            self.ensure_size()
+        elif self.declared:
             self.ensure_group()
             self.ensure_logical_volume()
             self.ensure_filesystem()
@@ -138,9 +151,10 @@ class Volume(Inspection):
             found.insert(0, f"a different disk than a moment ago ({disks.describe(disk)})")
         if found:
             raise DiskError(blank.refusal(now, found))
-        begun = content.unfinished_member(content.read_edges(now.device, now.size)[0])
+        head = content.read_head(now.device, now.size)
+        begun = content.unfinished_member(head)
         if begun == "used":
-            erase_label(now.device)
+            erase_label(now.device, content.erased_byte(head))
         if begun != "label":
             self.run(["pvcreate", "--uuid", new_member_id(), "--norestorefile", now.device])
 
@@ -185,6 +199,26 @@ class Volume(Inspection):
         torn = filesystems.is_in_progress(kind, head)
         return torn or disks.run(check, FORMAT_DEADLINE, self.inherit).returncode != 0
 
+    def ensure_image(self) -> None:
+        """Create the image with its file system, or enlarge it. It gets its name once the file system is complete."""
+        image, size = Path(self.wanted.image), self.image_bytes
+        if not image.exists():
+            if not self.act(f"make the file {image} of {disks.human_size(size)} with the file system"):
+                return
+            image.parent.mkdir(parents=True, exist_ok=True)
+            # Never mounted, so it contains no data.
+            part = image.with_suffix(".part")
+            part.unlink(missing_ok=True)
+            reserve(part, size)
+            self.run(
+                filesystems.make_command(self.wanted.filesystem, str(part), str(uuid.uuid4()), False), FORMAT_DEADLINE
+            )
+            durable.sync(part)
+            part.rename(image)
+            durable.sync(image.parent)
+        elif image.stat().st_size < size and self.act(f"enlarge {image} to {disks.human_size(size)}"):
+            reserve(image, size)
+
     def ensure_directory(self, mode: int) -> None:
         """Create the directory if it does not exist."""
         path = Path(self.wanted.path)
@@ -219,44 +253,62 @@ class Volume(Inspection):
         disks.run(["udevadm", "settle", "--timeout=60"], TOOL_DEADLINE, self.inherit)
         self.run(["systemctl", "start", self.unit.name])
         mount = self.mount
-        if mount is None or mount.number != self.number:
+        if mount is None or not self.is_ours(mount):
             raise DiskError(
                 f"expected {self.wanted.device} at {self.wanted.path} after `systemctl start {self.unit.name}`, "
                 f"found {mount.source if mount else 'nothing'}: see `journalctl --unit {self.unit.name}`"
             )
 
     def ensure_size(self) -> None:
-        """Grow the mounted file system to fill the logical volume; both can grow while in use."""
+        """Grow the mounted file system to fill the logical volume or image; both can grow while in use."""
         kind, device, path = self.wanted.filesystem, self.wanted.device, self.wanted.path
-        if self.mount is None or not self.volume:  # check mode
+        if self.mount is None or not (self.volume or self.wanted.image):  # check mode
             return
+        if self.wanted.image:
+            device = self.mount.source
+        size = self.volume.size if self.volume else self.image_bytes
         before = filesystems.size(kind, device, path)
         extended = self.check_mode and len(self.members) < len(self.disks)
-        if self.volume.size - before < filesystems.SLACK and not extended:
+        if size - before < filesystems.SLACK and not extended:
             return
         if self.act("grow the file system"):
+            if self.wanted.image:
+                self.run(["losetup", "--set-capacity", device])
             self.run(filesystems.grow_command(kind, device, path), FORMAT_DEADLINE)
             if filesystems.size(kind, device, path) == before:
                 raise DiskError(
-                    f"expected the file system at {path} to fill {self.volume.size} bytes, it stays at {before}: "
+                    f"expected the file system at {path} to fill {size} bytes, it stays at {before}: "
                     "see `journalctl --dmesg`"
                 )
 
     def ensure_mode(self) -> None:
         """Set the mode of the root of the file system."""
         path = Path(self.wanted.path)
-        if self.check_mode and (not path.is_dir() or (self.declared and self.mount is None)):
+        if self.check_mode and (not path.is_dir() or ((self.declared or self.wanted.image) and self.mount is None)):
             return
         mode = self.wanted.mode
         if path.stat().st_mode & 0o7777 != mode and self.act(f"set the mode of {path} to {mode:04o}"):
             path.chmod(mode)
 
 
-def erase_label(device: str) -> None:
-    """Erase our own label on an otherwise blank disk; otherwise pvcreate would have to be forced."""
+def reserve(path: Path, size: int) -> None:
+    """Create or enlarge a file that only root can read, with all of its space."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(file, 0, size)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def erase_label(device: str, erased: bytes) -> None:
+    """Erase our own label on an otherwise blank disk; otherwise pvcreate would have to be forced.
+
+    `erased` is the byte of which the rest of the disk consists.
+    """
     disk = os.open(device, os.O_WRONLY | os.O_EXCL | os.O_CLOEXEC)
     try:
-        os.pwrite(disk, bytes(content.LABEL.stop - content.LABEL.start), content.LABEL.start)
+        os.pwrite(disk, erased * (content.LABEL.stop - content.LABEL.start), content.LABEL.start)
         os.fsync(disk)
     finally:
         os.close(disk)
@@ -265,7 +317,7 @@ def erase_label(device: str) -> None:
 @contextlib.contextmanager
 def locked() -> Iterator[tuple[int, ...]]:
     """Hold this module's lock; yield the file that its tools inherit: a tool that outlives it keeps the lock."""
-    lock = os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = run_directory.open_lock(LOCK)
     try:
         deadline = time.monotonic() + LOCK_DEADLINE
         while True:
@@ -291,6 +343,7 @@ def main() -> None:
             "volume_group": {"type": "str", "required": True},
             "logical_volume": {"type": "str", "required": True},
             "disks": {"type": "list", "elements": "str", "default": []},
+            "image_size": {"type": "str", "default": ""},
             "filesystem": {"type": "str", "choices": ["ext4", "xfs"], "default": "ext4"},
             "path": {"type": "path", "required": True},
             "mode": {"type": "str", "default": "0755"},
@@ -310,7 +363,7 @@ def main() -> None:
     volume = Volume(wanted, reading)
     try:
         with contextlib.nullcontext(()) if reading else locked() as inherit:
-            volume.look(given["disks"], inherit)
+            volume.look(given["disks"], inherit, given["image_size"])
             if not probing and not volume.problems:
                 volume.converge()
     except (DiskError, OSError) as error:
@@ -318,6 +371,11 @@ def main() -> None:
     result = {"changed": bool(volume.actions), "problems": volume.problems, "actions": volume.actions}
     if volume.actions:
         result["diff"] = {"before": "", "after": "".join(f"{action}\n" for action in volume.actions)}
+    if given["image_size"] and not (given["disks"] or volume.wanted.image or volume.mount or probing):
+        module.warn(
+            f"{given['path']} is a directory of the system's own disk, so its users can fill that disk: choose another "
+            "directory in nfs_server_path and nfs_client_source, and run scripts/stead move-share (docs/share.md)"
+        )
     if volume.problems:
         module.fail_json(msg="\n".join(volume.problems), **result)
     module.exit_json(**result)

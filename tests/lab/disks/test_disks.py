@@ -7,7 +7,6 @@ outside the machine. Run: STEAD_LAB=NAME pytest tests/lab/disks
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import pathlib
@@ -36,7 +35,6 @@ IMAGE = LAB / NODE / "node1-nvme1.raw"
 SHARED = ["-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath=/tmp/stead-%C"]
 SSH = ["ssh", "-F", str(LAB / "ssh_config"), *SHARED, NODE, "sudo"]
 
-MIB = 2**20
 DEADLINE = 300
 """Seconds that a playbook or a command may take on emulated CPUs."""
 
@@ -86,6 +84,10 @@ done
 CLEAN = """
 unit=/etc/systemd/system/mnt-trial.mount
 [ ! -e $unit ] || systemctl stop mnt-trial.mount
+systemctl stop trial-open.service
+for loop in $(losetup --noheadings --output NAME --associated "$(readlink --canonicalize "$1")"); do
+    losetup --detach "$loop"
+done
 umount --all-targets "$1"
 swapoff "$1"
 for array in /sys/block/md*/md/array_state; do [ ! -e $array ] || echo clear > $array; done
@@ -162,19 +164,7 @@ def content() -> str:
     """Return a checksum of the whole spare disk, as this computer sees it; holes count as the zeros they are."""
     guest("sync")
     guest("blockdev", "--flushbufs", SPARE)
-    digest = hashlib.sha256()
-    with IMAGE.open("rb") as image:
-        digest.update(str(os.fstat(image.fileno()).st_size).encode())
-        offset = 0
-        while True:
-            try:
-                offset = os.lseek(image.fileno(), offset, os.SEEK_DATA) // MIB * MIB
-            except OSError:  # ENXIO: no data beyond
-                return digest.hexdigest()
-            block = os.pread(image.fileno(), MIB, offset)
-            if block.count(0) != len(block):
-                digest.update(str(offset).encode() + block)
-            offset += MIB
+    return disk_images.checksum(IMAGE)
 
 
 def clean() -> None:
@@ -209,7 +199,7 @@ def halves(spare: int) -> tuple[str, str]:
     return f"{SPARE}-part1", f"{SPARE}-part2"
 
 
-@pytest.mark.parametrize("kind", ["gpt", "last-byte"])
+@pytest.mark.parametrize("kind", ["gpt", "last-byte", "middle"])
 def test_a_disk_that_is_not_blank_is_refused_and_left_as_it_is(spare: int, kind: str) -> None:
     make, expected = disk_images.KINDS[kind]
     write(make(spare))
@@ -251,6 +241,42 @@ def test_a_blank_disk_is_allowed_and_left_as_it_is(spare: int) -> None:
     result = local_volume(SPARE, state="probe")
     assert result["problems"] == []
     assert not result["changed"]
+    assert content() == before
+
+
+def test_the_printed_command_releases_a_disk(spare: int) -> None:
+    write(disk_images.without_table(spare) | disk_images.middle(spare) | disk_images.gpt_backup(spare))
+    reread()
+    (problem,) = local_volume(SPARE, state="probe")["problems"]
+    command = problem.rpartition(": `")[2].removesuffix("`")
+    assert SPARE in command
+
+    guest("sh", "-c", command)
+    reread()
+
+    assert local_volume(SPARE, state="probe")["problems"] == []
+
+
+def test_a_disk_that_a_process_has_open_is_refused(spare: int) -> None:
+    """As QEMU opens a disk: without O_EXCL, so the kernel lets others open it exclusively."""
+    before = content()
+    reader = ["--unit=trial-open", "--property=Type=exec", f"--property=StandardInput=file:{SPARE}", "sleep", "600"]
+    guest("systemd-run", "--collect", *reader)
+    process = guest("systemctl", "show", "--property=MainPID", "--value", "trial-open").strip()
+
+    (problem,) = local_volume(SPARE)["problems"]
+
+    assert f"found open in sleep (process {process}). Nothing was written" in problem
+    assert content() == before
+
+
+def test_a_disk_below_a_loop_device_is_refused(spare: int) -> None:
+    before = content()
+    device = guest("losetup", "--find", "--show", SPARE).strip()
+
+    (problem,) = local_volume(SPARE)["problems"]
+
+    assert f"found open in the kernel (block/{device.rpartition('/')[2]}/loop/backing_file). Nothing" in problem
     assert content() == before
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead.storage import blank, disks, mounts, units
+from ansible.module_utils.slurmstead.storage import blank, disks, inspection, mounts, units
+from ansible.module_utils.slurmstead.storage.volumes import TAG, Group, LogicalVolume
 
 DISK = "/dev/disk/by-id/ata-A"
 
@@ -179,3 +180,14 @@ def test_arguments_that_cannot_be_are_named(run: Run, arguments: dict[str, str],
     outcome = run(**arguments)
     assert outcome.failed
     assert outcome.message.startswith(message)
+
+
+def test_a_volume_that_is_mounted_elsewhere_is_not_mounted_twice(
+    run: Run, tmp_path: pathlib.Path, blank_disk: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = frozenset({TAG})
+    group = Group("scratch", "uuid", tags, 0, 0, (), {"scratch": LogicalVolume(tags, 2**30)})
+    monkeypatch.setattr(inspection.Inspection, "read_groups", lambda self: self.groups.append(group))
+    monkeypatch.setattr(inspection.Inspection, "number", "253:0")
+    monkeypatch.setattr(mounts, "mounts", lambda: [mounts.Mount("253:0", "/old", "ext4", "/dev/mapper/a")])
+    assert "to be mounted there only, it is mounted at /old" in run(disks=[DISK], state="probe").message

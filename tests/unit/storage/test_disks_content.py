@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import pathlib
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
@@ -57,6 +57,54 @@ def test_one_byte_at_either_end_is_enough(tmp_path: pathlib.Path, size: int, end
     assert content.content(image, size)
 
 
+@pytest.fixture
+def erased(tmp_path: pathlib.Path) -> Callable[[Mapping[int, bytes]], list[str]]:
+    """Return a function that writes some bytes to a flash that returns 0xFF where it is erased, and judges it."""
+
+    def judge(pieces: Mapping[int, bytes]) -> list[str]:
+        image = write(tmp_path / "disk", SIZE, {0: b"\xff" * SIZE})
+        with open(image, "r+b") as file:
+            for offset, data in pieces.items():
+                file.seek(offset)
+                file.write(data)
+        return content.content(image, SIZE)
+
+    return judge
+
+
+Judge = Callable[[Mapping[int, bytes]], list[str]]
+
+
+def test_erased_flash_that_returns_ones_is_blank(erased: Judge) -> None:
+    assert erased({}) == []
+
+
+@pytest.mark.parametrize(
+    ("byte", "expected"),
+    [
+        (0, "data in the first 4.0 MiB"),
+        (5, "data in the first 4.0 MiB, at byte 5"),
+        (SIZE // 2, "data in its middle, at byte 33556224"),
+        (SIZE - 1, "data in the last 4.0 MiB, at byte 67112447"),
+    ],
+)
+def test_one_zero_on_erased_flash_is_data(erased: Judge, byte: int, expected: str) -> None:
+    assert expected in " | ".join(erased({byte: b"\0"}))
+
+
+def test_zeros_in_one_half_and_ones_in_the_other_are_data(erased: Judge) -> None:
+    assert erased({0: bytes(SIZE // 2)}) == [f"data in the last 4.0 MiB, at byte {SIZE - 4 * MIB}"]
+    assert erased({SIZE // 2: bytes(SIZE // 2)}) == [f"data in the last 4.0 MiB, at byte {SIZE - 4 * MIB}"]
+
+
+def test_a_disk_whose_signatures_were_wiped_and_that_was_zeroed_is_blank(tmp_path: pathlib.Path) -> None:
+    image = write(tmp_path / "disk", SIZE, {})
+    subprocess.run(["/sbin/mkfs.ext4", "-q", image], check=True)
+    subprocess.run(["/sbin/wipefs", "--quiet", "--all", image], check=True)
+    subprocess.run(["/usr/bin/fallocate", "--punch-hole", f"--length={SIZE}", image], check=True)
+    assert content.content(image, SIZE) == []
+
+
 def test_a_real_file_system_is_found(tmp_path: pathlib.Path) -> None:
     image = write(tmp_path / "disk", 16 * MIB, {})
     subprocess.run(["/sbin/mkfs.ext4", "-q", image], check=True)
@@ -68,7 +116,7 @@ def test_remains_of_a_file_system_whose_signature_was_wiped_are_found(tmp_path: 
     subprocess.run(["/sbin/mkfs.ext4", "-q", image], check=True)
     subprocess.run(["/sbin/wipefs", "--quiet", "--all", image], check=True)
     assert content.signatures(image) == []
-    assert content.content(image, 16 * MIB) == ["data in the first 4.0 MiB"]
+    assert content.content(image, 16 * MIB) == ["data in the first 4.0 MiB, at byte 1025"]
 
 
 def test_a_disk_that_ends_early_cannot_be_read(tmp_path: pathlib.Path) -> None:
@@ -126,8 +174,48 @@ def test_what_an_interrupted_run_left_is_as_good_as_blank(
     tmp_path: pathlib.Path, pieces: Mapping[int, bytes], begun: str
 ) -> None:
     image = write(tmp_path / "disk", SIZE, pieces)
-    assert content.unfinished_member(content.read_edges(image, SIZE)[0]) == begun
+    assert content.unfinished_member(content.read_head(image, SIZE)) == begun
     assert content.content(image, SIZE) == []
+
+
+WIPED = {0: bytes(2048), 4096: disk_images.lvm_header().ljust(4096, b"\0")}
+"""What pvcreate writes besides its label, also on a disk of ones (seen with LVM 2.03.16)."""
+
+TEXT = {4608: b"scratch {\nseqno = 1\n"}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "begun"),
+    [
+        (WIPED, "header"),
+        ({**WIPED, **LABEL}, "label"),
+        ({**WIPED, 512: disk_images.lvm_label(OURS, flags=1)}, "used"),
+        ({**WIPED, 512: disk_images.lvm_label(OURS, flags=1), **TEXT}, "used"),
+        ({**WIPED, 512: b"\xff" * 512}, "header"),
+    ],
+    ids=["before-the-label", "before-the-group", "marked-as-used", "before-the-group-is-committed", "label-erased"],
+)
+def test_what_an_interrupted_run_left_on_erased_flash_is_as_good_as_blank(
+    tmp_path: pathlib.Path, erased: Judge, pieces: Mapping[int, bytes], begun: str
+) -> None:
+    assert erased(pieces) == []
+    assert content.unfinished_member(content.read_head(str(tmp_path / "disk"), SIZE)) == begun
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        {**WIPED, 512: disk_images.lvm_label("0123456789abcdefghijklmnopqrstuv")},
+        {**WIPED, **LABEL, MIB: b"\0"},
+        {**WIPED, **LABEL, SIZE // 2: b"\0"},
+        {**WIPED, **LABEL, SIZE - 1: b"\0"},
+        {**WIPED, **LABEL, 3000: b"\1"},
+        {**WIPED, **TEXT},
+    ],
+    ids=["foreign", "data", "data-in-the-middle", "data-at-the-end", "between", "group-without-label"],
+)
+def test_any_other_physical_volume_on_erased_flash_is_not_blank(erased: Judge, pieces: Mapping[int, bytes]) -> None:
+    assert erased(pieces)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +228,7 @@ def test_what_an_interrupted_run_left_is_as_good_as_blank(
         {**LABEL, **HEADER, 0: b"\x01"},
         {**LABEL, **HEADER, 1024: b"\x01"},
         {**LABEL, **HEADER, SIZE - 1: b"\x01"},
+        {**LABEL, **HEADER, SIZE // 2: b"\x01"},
         {**LABEL, **HEADER, **disk_images.swap(SIZE)},
         {**LABEL, **HEADER, **disk_images.md_1_0(SIZE)},
         LABEL,
@@ -152,6 +241,7 @@ def test_what_an_interrupted_run_left_is_as_good_as_blank(
         "boot-sector",
         "between",
         "data-at-the-end",
+        "data-in-the-middle",
         "swap",
         "raid-at-the-end",
         "label-alone",

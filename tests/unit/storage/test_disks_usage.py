@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pathlib
+import shlex
 
 import pytest
 
@@ -163,9 +164,14 @@ def test_a_refusal_names_the_disk_what_was_found_and_what_to_do(machine: Machine
         disks.describe(machine.disk),
         "expected a blank disk",
         "partition table gpt; mounted at /home",
-        "wipefs --all",
+        f"`wipefs --all {machine.disk.name} && blkdiscard --zeroout {machine.disk.name}`",
     ):
         assert part in message
+
+
+def test_the_command_that_erases_a_disk_can_be_pasted() -> None:
+    name = r"/dev/disk/by-id/usb-SD\x2fMMC_Reader-0:0"
+    assert shlex.split(blank.erase_command(name)) == ["wipefs", "--all", name, "&&", "blkdiscard", "--zeroout", name]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 
-from ansible.module_utils.slurmstead.storage import content, disks, mounts
+from ansible.module_utils.slurmstead.storage import content, disks, mounts, openers
 from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError, read_text
 
 
@@ -30,8 +31,17 @@ def refusal(disk: Disk, found: list[str]) -> str:
     return (
         f"{disks.describe(disk)}: expected a blank disk, found {'; '.join(found)}. Nothing was written to it. Remove "
         f"it from the inventory, or, if its data are not needed, erase the whole disk by hand on that machine: "
-        f"`wipefs --all {disk.name} && blkdiscard --zeroout {disk.name}`"
+        f"`{erase_command(disk.name)}`"
     )
+
+
+def erase_command(name: str) -> str:
+    """Return the command with which a person releases a disk: after it, all bytes of the disk are zero.
+
+    Both tools open the disk exclusively, so they refuse a disk that is mounted or in a volume group.
+    """
+    quoted = shlex.quote(name)  # udev writes other characters than letters as \x2f
+    return f"wipefs --all {quoted} && blkdiscard --zeroout {quoted}"
 
 
 def usage(disk: Disk) -> list[str]:
@@ -57,7 +67,7 @@ def usage(disk: Disk) -> list[str]:
         found.append("it is read-only")
     if disk.size == 0:
         found.append("it has no medium (size 0)")
-    return found + _exclusive(disk.device)
+    return found + _exclusive(disk.device) + openers.findings(disk)
 
 
 def _number_of(source: str) -> str | None:

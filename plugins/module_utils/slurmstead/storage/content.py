@@ -1,5 +1,7 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""The content of a disk: signatures, and bytes near either end that are not zero.
+"""The content of a disk: signatures, and bytes at its ends and in its middle that erased media do not have.
+
+Erased media return zeros, some flash returns 0xFF: a disk is blank if all bytes that are read are the same one of both.
 
 Nothing here writes: devices are opened read-only, and blkid(8) and wipefs(8) are called in read-only modes. A close
 after a read-only open raises no udev event, so an inspection has no effect.
@@ -7,13 +9,12 @@ after a read-only open raises no udev event, so an inspection has no effect.
 
 from __future__ import annotations
 
-import errno
 import subprocess
+import time
 
+from ansible.module_utils.slurmstead.storage import sampling
 from ansible.module_utils.slurmstead.storage.disks import OUR_MEMBER_ID, DiskError, human_size, run
-
-EDGE = 4 * 2**20
-"""Bytes read at either end of a disk: where partition tables, boot loaders and the metadata of all formats begin."""
+from ansible.module_utils.slurmstead.storage.sampling import EDGE, ERASED, Reader
 
 BLKID_NOTHING, BLKID_AMBIVALENT = 2, 8  # blkid(8), EXIT STATUS
 
@@ -62,22 +63,28 @@ def signatures(path: str) -> list[str]:
     return names
 
 
-def read_edges(path: str, size: int) -> tuple[bytes, bytes]:
-    """Return the first EDGE bytes, and the last EDGE bytes of the rest; raises OSError."""
-    edges = []
-    with open(path, "rb") as file:
-        for offset in (0, max(EDGE, size - EDGE)):
-            want = max(0, min(EDGE, size - offset))
-            file.seek(offset)
-            edges.append(file.read(want))
-            if len(edges[-1]) != want:
-                raise OSError(errno.EIO, f"only {len(edges[-1])} of {want} bytes at byte {offset} can be read")
-    return edges[0], edges[1]
+def differs(data: bytes, erased: bytes) -> bool:
+    """Say whether any byte is not the erased one."""
+    return sampling.first_data(data, erased) is not None
 
 
-def is_zero(data: bytes) -> bool:
-    """Say whether all bytes are zero."""
-    return data.count(0) == len(data)
+def is_erased(data: bytes) -> bool:
+    """Say whether there is nothing but zeros, which LVM writes, and the bytes of erased media."""
+    return not data.translate(None, b"".join(ERASED))
+
+
+def read_head(path: str, size: int) -> bytes:
+    """Return the first EDGE bytes of a device or image of `size` bytes, or all of a smaller one; raises OSError."""
+    with Reader(path) as reader:
+        return reader.read(0, min(EDGE, size))
+
+
+def erased_byte(head: bytes) -> bytes:
+    """Return the byte of which a disk that begins with `head` must consist to be blank.
+
+    The last byte of `head` decides, because pvcreate writes zeros before its label, also on a disk of ones.
+    """
+    return head[-1:] if head[-1:] in ERASED else ERASED[0]
 
 
 LABEL = slice(512, 1024)
@@ -98,32 +105,48 @@ def unfinished_member(head: bytes) -> str | None:
     marks the label, then writes the text, then makes the header point to it.
     """
     label, header, text = head[LABEL], head[HEADER], head[TEXT]
-    rest = head[: LABEL.start] + head[LABEL.stop : HEADER.start] + head[TEXT.stop :]
-    if not is_zero(rest) or header[4:20] != b" LVM2 x[5A%r0N*>" or not is_zero(header[40:64]):
+    around = head[: LABEL.start] + head[LABEL.stop : HEADER.start]
+    if not is_erased(around) or differs(head[TEXT.stop :], erased_byte(head)):
         return None
-    if is_zero(label):
-        return "header" if is_zero(text) else None
+    if header[4:20] != b" LVM2 x[5A%r0N*>" or differs(header[40:64], ERASED[0]):
+        return None
+    if is_erased(label):
+        return "header" if is_erased(text) else None
     ours = label[:8] == b"LABELONE" and label[24:32] == b"LVM2 001" and label[32:64].startswith(OUR_MEMBER_ID.encode())
     if not ours:
         return None
-    return "label" if is_zero(label[USED]) else "used"
+    return "used" if differs(label[USED], ERASED[0]) else "label"
 
 
 def content(path: str, size: int) -> list[str]:
     """Return the content of a device or image of `size` bytes; empty if it is blank.
 
-    An unfinished physical volume of ours does not count. Raises DiskError if the content cannot be determined.
+    An unfinished physical volume of ours does not count. The middle is read only if nothing else was found.
+    Raises DiskError if the content cannot be determined.
     """
     try:
-        head, tail = read_edges(path, size)
+        with Reader(path) as reader:
+            return _content(path, size, reader)
     except OSError as error:
         return [f"it cannot be read: {error.strerror or error}"]
-    unfinished = unfinished_member(head)
+
+
+def _content(path: str, size: int, reader: Reader) -> list[str]:
+    deadline = time.monotonic() + sampling.BOUND
+    head = reader.read(0, min(EDGE, size))
+    start = max(EDGE, size - EDGE)
+    tail = reader.read(start, max(0, size - start))
+    reading = deadline - time.monotonic()
+    erased, unfinished = erased_byte(head), unfinished_member(head)
     found = signatures(path)
+    at = sampling.first_data(head, erased)
     if unfinished:
         found = [name for name in found if "LVM2_member" not in name]
-    elif not is_zero(head):
-        found.append(f"data in the first {human_size(len(head))}")
-    if not is_zero(tail):
-        found.append(f"data in the last {human_size(len(tail))}")
-    return found
+    elif at is not None:
+        found.append(f"data in the first {human_size(len(head))}, at byte {at}")
+    at = sampling.first_data(tail, erased)
+    if at is not None:
+        found.append(f"data in the last {human_size(len(tail))}, at byte {start + at}")
+    # The time of blkid and wipefs does not count.
+    middle = None if found else sampling.middle_finding(reader, size, erased, time.monotonic() + reading)
+    return [*found, middle] if middle else found

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
 
-from ansible.module_utils.slurmstead.storage import blank, content, disks, filesystems, mounts, units
+from ansible.module_utils.slurmstead.storage import blank, content, disks, filesystems, images, mounts, share, units
 from ansible.module_utils.slurmstead.storage.disks import Disk, DiskError
 from ansible.module_utils.slurmstead.storage.volumes import (
     REPORT,
@@ -18,6 +19,8 @@ from ansible.module_utils.slurmstead.storage.volumes import (
     parse_report,
 )
 
+FSTAB = Path("/etc/fstab")
+
 TOOL_DEADLINE = 300
 """Timeout for tools of LVM and systemd in seconds."""
 
@@ -26,6 +29,7 @@ class Inspection:
     """The current state of a volume on this machine, and the `problems` that prevent the wanted state.
 
     `members` are the disks of our volume group: device by number. `inherit` are files that tools keep open.
+    `image_bytes` is the size that the image must have, 0 without one.
     """
 
     def __init__(self, wanted: Wanted) -> None:
@@ -35,11 +39,17 @@ class Inspection:
         self.groups: list[Group] = []
         self.members: dict[str, str] = {}
         self.declared = False
+        self.image_bytes = 0
         self.inherit: tuple[int, ...] = ()
 
-    def look(self, names: list[str], inherit: tuple[int, ...]) -> None:
-        """Resolve the declared names of disks, and collect all problems."""
+    def look(self, names: list[str], inherit: tuple[int, ...], image_size: str = "") -> None:
+        """Resolve the declared names of disks, and collect all problems.
+
+        :param image_size: size of an image that is used without disks (see images.FORM); empty for a directory
+        """
         self.declared, self.inherit = bool(names), inherit
+        if image_size and not names:
+            self.choose_image(image_size)
         for name in names:
             try:
                 self.disks.append(disks.resolve(name))
@@ -48,6 +58,25 @@ class Inspection:
         if names:
             self.read_groups()
         self.find_problems()
+
+    def choose_image(self, size: str) -> None:
+        """Use an image if there is one, or if the directory is new; a directory with files stays one."""
+        image = images.path(self.wanted.path)
+        if not image.exists() and not self.is_new():
+            return
+        self.wanted = dataclasses.replace(self.wanted, image=str(image))
+        present = image.stat().st_size if image.exists() else None
+        try:
+            free = images.free_bytes(image.parent)
+            self.image_bytes = images.wanted_bytes(size, present, free, self.wanted.filesystem)
+        except DiskError as error:
+            self.problems.append(f"{image}: {error}")
+
+    def is_new(self) -> bool:
+        """Say whether nothing is in the directory, mounted there, or exported from there."""
+        path = self.wanted.path
+        used = share.holds_data(path) or share.exported() == path
+        return not (used or self.mount or self.unit.exists() or images.is_in_fstab(path, disks.read_text(FSTAB)))
 
     def run(self, command: list[str], deadline: float = TOOL_DEADLINE) -> str:
         """Run a tool that must succeed and return its output."""
@@ -93,6 +122,12 @@ class Inspection:
         """What is mounted at the path."""
         return next((mount for mount in reversed(mounts.mounts()) if mount.path == self.wanted.path), None)
 
+    def is_ours(self, mount: mounts.Mount) -> bool:
+        """Say whether a mount is that of our logical volume or image."""
+        if self.wanted.image:
+            return disks.read_text(disks.SYS / "dev/block" / mount.number / "loop/backing_file") == self.wanted.image
+        return mount.number == (self.number if self.volume else None)
+
     @property
     def unit(self) -> Path:
         """The file of the mount unit."""
@@ -103,6 +138,9 @@ class Inspection:
         path = self.wanted.path
         if os.path.lexists(path) and not os.path.isdir(path):
             self.problems.append(f"{path}: expected a directory or nothing, found a file: move it away")
+        if self.wanted.image:
+            self.problems += self.mount_problems()
+            return
         if not self.declared:
             if self.unit.exists():
                 self.problems.append(
@@ -142,12 +180,18 @@ class Inspection:
                     f"{path}: expected an empty directory to mount {device} at, found {len(hidden)} entries that would "
                     "be hidden: move them away, and back when it is mounted"
                 ]
+            elsewhere = next((other.path for other in mounts.mounts() if number and other.number == number), None)
+            if elsewhere:
+                return [
+                    f"{path}: expected {device} to be mounted there only, it is mounted at {elsewhere}: choose other "
+                    "disks and another volume group for the new path, or the earlier path"
+                ]
             if number:
                 try:
                     self.filesystem_step()
                 except DiskError as error:
                     return [str(error)]
-        elif mount.number != number:
+        elif not self.is_ours(mount):
             return [
                 f"{path}: expected {device} or nothing to be mounted there, found {mount.source} "
                 f"({mount.filesystem}): unmount it, or choose another path"

@@ -11,12 +11,16 @@ from ansible.module_utils.slurmstead.storage import disks
 
 @dataclasses.dataclass(frozen=True)
 class Mount:
-    """A mounted file system; `number` is major:minor of its device, `source` the mounted device or export."""
+    """A mounted file system; `number` is major:minor of its device, `source` the mounted device or export.
+
+    `readonly` is that of this mount; its file system can be writable elsewhere.
+    """
 
     number: str
     path: str
     filesystem: str
     source: str
+    readonly: bool = False
 
 
 def mounts() -> list[Mount]:
@@ -24,9 +28,9 @@ def mounts() -> list[Mount]:
     result = []
     for line in (disks.PROC / "self/mountinfo").read_text(errors="replace").splitlines():
         before, _, after = line.partition(" - ")
-        number, _, path = before.split(" ")[2:5]
+        number, _, path, options = before.split(" ")[2:6]
         filesystem, source = after.split(" ")[:2]
-        result.append(Mount(number, unescape(path), filesystem, unescape(source)))
+        result.append(Mount(number, unescape(path), filesystem, unescape(source), "ro" in options.split(",")))
     return result
 
 

@@ -27,17 +27,25 @@ def unit_files(wanted: Wanted) -> dict[str, str]:
     The target wants the mount but does not require it, and the timeout for the device is short, so that a machine with
     a missing disk still boots. x-systemd.device-timeout= works in fstab only (systemd.mount(5)), hence the drop-in. The
     device also wants the mount, so that a late disk is mounted when it appears.
+
+    An image has no device before it is mounted, so systemd cannot check it first; ext4 and XFS replay their journals.
     """
     mount = f"{escape(wanted.path)}.mount"
+    if wanted.image:
+        return {mount: _mount(f"Image {wanted.image}", "", wanted, ("loop", *wanted.options))}
     check = f"systemd-fsck@{escape(wanted.device)}.service"
     fsck = f"Requires={check}\nAfter={check}\n" if wanted.filesystem == "ext4" else ""
     return {
-        mount: (
-            "# Written by Slurmstead (local_volume); what is changed here is overwritten.\n"
-            f"[Unit]\nDescription=Volume {wanted.name}\n{fsck}\n"
-            f"[Mount]\nWhat={wanted.device}\nWhere={wanted.path}\nType={wanted.filesystem}\n"
-            f"Options={','.join(wanted.options) or 'defaults'}\n\n"
-            "[Install]\nWantedBy=local-fs.target\n"
-        ),
+        mount: _mount(f"Volume {wanted.name}", fsck, wanted, wanted.options),
         f"{escape(wanted.device)}.device.d/slurmstead.conf": (f"[Unit]\nJobRunningTimeoutSec=30s\nWants={mount}\n"),
     }
+
+
+def _mount(description: str, unit: str, wanted: Wanted, options: tuple[str, ...]) -> str:
+    return (
+        "# Written by Slurmstead (local_volume); what is changed here is overwritten.\n"
+        f"[Unit]\nDescription={description}\n{unit}\n"
+        f"[Mount]\nWhat={wanted.device}\nWhere={wanted.path}\nType={wanted.filesystem}\n"
+        f"Options={','.join(options) or 'defaults'}\n\n"
+        "[Install]\nWantedBy=local-fs.target\n"
+    )

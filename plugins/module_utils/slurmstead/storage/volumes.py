@@ -27,7 +27,10 @@ REPORT = [
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """A declared volume; `mode` is that of the root of its file system."""
+    """A declared volume; `mode` is that of the root of its file system.
+
+    `image` is the file that contains the file system; if it is empty, that is a logical volume.
+    """
 
     volume_group: str
     logical_volume: str
@@ -35,6 +38,7 @@ class Wanted:
     path: str
     mode: int
     options: tuple[str, ...]
+    image: str = ""
 
     @property
     def name(self) -> str:
@@ -43,8 +47,8 @@ class Wanted:
 
     @property
     def device(self) -> str:
-        """The logical volume's device."""
-        return f"/dev/{self.name}"
+        """The logical volume's device, or the image."""
+        return self.image or f"/dev/{self.name}"
 
 
 @dataclasses.dataclass(frozen=True)

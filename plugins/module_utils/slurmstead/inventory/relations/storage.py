@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 from ansible.module_utils.slurmstead.storage.disks import is_stable
+from ansible.module_utils.slurmstead.storage.images import FORM
 
 SYSTEM_PATHS = frozenset("/ /bin /boot /dev /etc /lib /lib64 /opt /proc /root /run /sbin /sys /tmp /usr /var".split())
 
@@ -22,6 +23,12 @@ def scratch_disks_have_stable_names(scratch_disks: Sequence[str]) -> Iterator[Vi
 def nfs_server_disks_have_stable_names(nfs_server_disks: Sequence[str]) -> Iterator[Violation]:
     """As for scratch_disks."""
     yield from _unstable_disks("nfs_server_disks", nfs_server_disks)
+
+
+def nfs_server_size_is_a_size(nfs_server_size: str) -> Iterator[Violation]:
+    """The size of the share's file, for local_volume."""
+    if not re.fullmatch(FORM, nfs_server_size):
+        yield "nfs_server_size", f"is {shown(nfs_server_size)}", "Write auto, or a number with M, G or T, such as 200G"
 
 
 def disks_are_used_once(scratch_disks: Sequence[str], nfs_server_disks: Sequence[str]) -> Iterator[Violation]:
