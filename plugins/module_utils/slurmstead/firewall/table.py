@@ -1,0 +1,114 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The text of our table, for `nft --file`."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+from collections.abc import Iterable, Sequence
+
+FAMILY, NAME = "inet", "slurmstead"
+
+REPLACE = f"table {FAMILY} {NAME}\ndelete table {FAMILY} {NAME}\n"
+"""Removes the table, also if it does not exist. nft applies a file as one transaction, so no packet sees the gap."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclasses.dataclass(frozen=True)
+class Openings:
+    """What a machine accepts from outside."""
+
+    cluster: Sequence[str]
+    """addresses of the cluster's machines, from which everything is accepted"""
+    ssh_ports: Sequence[int] = (22,)
+    ssh_from: Sequence[str] = ()
+    """addresses and networks that may use ssh; all if it is empty"""
+    tcp: Sequence[int] = ()
+    udp: Sequence[int] = ()
+    interfaces: Sequence[str] = ()
+    """names of interfaces from which everything is accepted; `virbr*` matches all that begin like that"""
+
+
+def text(openings: Openings) -> str:
+    """Return the transaction that replaces the table.
+
+    :raises ValueError: an address or network is not one
+    """
+    lines = "\n".join(f"        {line}" if line else "" for line in _rules(openings))
+    sets = "".join(_sets("cluster", openings.cluster) + _sets("ssh", openings.ssh_from))
+    chain = "    chain input {\n        type filter hook input priority filter; policy drop;\n\n" + lines + "\n    }\n"
+    return f"{REPLACE}table {FAMILY} {NAME} {{\n{sets}{chain}}}\n"
+
+
+def _rules(openings: Openings) -> list[str]:
+    ssh = f"tcp dport {_one_of(map(str, sorted(openings.ssh_ports)))} accept"
+    return [
+        'iifname "lo" accept',
+        *(f'iifname "{name}" accept' for name in openings.interfaces),
+        *_from("cluster", openings.cluster, "accept"),
+        "",
+        "ct state established,related accept",
+        "# Connections that are older than the table: without SYN, nothing can open a new one.",
+        "tcp flags & (syn | ack) == ack accept",
+        "# ICMP, IGMP and ICMPv6. nft knows names of protocols only if the package netbase is installed.",
+        "meta l4proto { 1, 2, 58 } accept",
+        "# Answers to DHCP, and questions for .local names, come from addresses that conntrack does not expect.",
+        "udp sport 67 udp dport 68 accept",
+        "ip6 saddr fe80::/10 udp dport 546 accept",
+        "ip daddr 224.0.0.251 udp dport 5353 accept",
+        "ip6 daddr ff02::fb udp dport 5353 accept",
+        "",
+        *(_from("ssh", openings.ssh_from, ssh) if openings.ssh_from else [ssh]),
+        *(f"{kind} dport {_one_of(map(str, ports))} accept" for kind, ports in _ports(openings)),
+        "counter",
+    ]
+
+
+def _ports(openings: Openings) -> Iterable[tuple[str, list[int]]]:
+    return ((kind, sorted(set(ports))) for kind, ports in (("tcp", openings.tcp), ("udp", openings.udp)) if ports)
+
+
+def _one_of(words: Iterable[str]) -> str:
+    """Return a value, or a set of several.
+
+    >>> _one_of(["22"]), _one_of(["22", "2222"])
+    ('22', '{ 22, 2222 }')
+    """
+    several = list(words)
+    return several[0] if len(several) == 1 else f"{{ {', '.join(several)} }}"
+
+
+def _from(name: str, places: Iterable[str], rule: str) -> list[str]:
+    """Return a rule for packets from the sets of a name, one for each version of IP that has such a set."""
+    words = {4: "ip", 6: "ip6"}
+    return [f"{words[version]} saddr @{name}{version} {rule}" for version in sorted(_by_version(places))]
+
+
+def _sets(name: str, places: Iterable[str]) -> list[str]:
+    words = {4: "ipv4_addr", 6: "ipv6_addr"}
+    return [
+        f"    set {name}{version} {{\n        type {words[version]}\n        flags interval\n        auto-merge\n"
+        f"        elements = {{ {', '.join(_shown(network) for network in networks)} }}\n    }}\n"
+        for version, networks in sorted(_by_version(places).items())
+    ]
+
+
+def _by_version(places: Iterable[str]) -> dict[int, list[Network]]:
+    found: dict[int, list[Network]] = {}
+    for network in {ipaddress.ip_network(place, strict=False) for place in places}:
+        found.setdefault(network.version, []).append(network)
+    return {version: sorted(networks, key=str) for version, networks in found.items()}
+
+
+def _shown(network: Network) -> str:
+    return str(network.network_address) if network.prefixlen == network.max_prefixlen else str(network)
+
+
+def contains(places: Iterable[str], address: str) -> bool:
+    """Return whether an address is one of the places or in one of them.
+
+    >>> contains(["192.168.1.0/24", "fd00::7"], "192.168.1.9"), contains(["192.168.1.0/24"], "fd00::7")
+    (True, False)
+    """
+    return any(ipaddress.ip_address(address) in ipaddress.ip_network(place, strict=False) for place in places)

@@ -1,0 +1,53 @@
+"""The connection over which a process was started, from real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from ansible.module_utils.slurmstead.firewall import sshd
+
+
+def grandchild(session: str | None) -> Iterator[int]:
+    """The process ID of a child of a shell; only the shell has the variable, as a program under sudo sees it."""
+    environment = {"PATH": os.environ["PATH"], **({"SSH_CONNECTION": session} if session else {})}
+    shell = "env --ignore-environment /bin/sleep 60 & echo $!; wait"
+    with subprocess.Popen(["sh", "-c", shell], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        pid = int(process.stdout.readline())
+        yield pid
+        os.kill(pid, 15)
+
+
+@pytest.fixture
+def session(request: pytest.FixtureRequest) -> Iterator[int]:
+    """A process below an ssh session with the value of SSH_CONNECTION that the test gives."""
+    yield from grandchild(request.param)
+
+
+@pytest.mark.parametrize(
+    ("session", "expected"),
+    [
+        ("192.168.1.7 50022 192.168.1.11 22", ("192.168.1.7", 22)),
+        ("fe80::1%eth0 50022 fe80::2%eth0 2222", ("fe80::1", 2222)),
+        ("nonsense", None),
+    ],
+    indirect=["session"],
+)
+def test_the_connection_is_found_below_sudo(session: int, expected: tuple[str, int] | None) -> None:
+    assert sshd.connection(session) == expected
+
+
+def test_without_sshd_the_port_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sshd, "run", lambda *command: (127, "", "sshd is not installed"))
+
+    assert sshd.ports() == [22]
+
+
+def test_all_ports_of_sshd_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sshd, "run", lambda *command: (0, "port 2222\nport 22\nusepam yes\nportfoo 9\n", ""))
+
+    assert sshd.ports() == [22, 2222]
