@@ -9,7 +9,7 @@ module: broker_users
 short_description: Create the passwords of the broker's users on the broker's node
 description:
   - Creates a password for each user without one, stores all of them in one file that only root can read, and returns
-    the configuration of RabbitMQ, Redis and the users' programs. Passwords of former users are kept.
+    the configuration of RabbitMQ, Redis and the users' programs. Passwords of former users are removed.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -30,7 +30,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 definitions: {description: Definitions that RabbitMQ loads when it starts., type: str, returned: always}
-redis_users: {description: Lines of redis.conf., type: str, returned: always}
+redis_files: {description: Files of the users' Redis instances for config_files., type: list, returned: always}
+redis_commands: {description: Commands that make these instances load them., type: list, returned: always}
 files: {description: 'Files for config_files to write on each node.', type: list, returned: always}
 """
 
@@ -49,12 +50,34 @@ CLIENTS = "/etc/slurmstead/celery"
 """Directory of the users' files, on every node."""
 
 
+def redis_files(passwords: broker.Passwords, users: list[str]) -> list[dict[str, Any]]:
+    """Return the entries for config_files: one Redis per current user; those of former users are stopped."""
+    ports = broker.redis_ports(passwords)
+    files: list[dict[str, Any]] = [{"path": broker.REDIS_FILES, "state": "directory"}]
+    for user, password in passwords.items():
+        file: dict[str, Any] = {"path": f"{broker.REDIS_FILES}/{user}.conf"}
+        unit = broker.REDIS.format(user)
+        if user in users:
+            content = broker.redis_conf(user, password, ports[user])
+            file |= {"content": content, "group": "redis", "mode": "0640", "apply": [f"systemctl try-restart {unit}"]}
+        else:
+            file |= {"state": "absent", "apply": [f"systemctl stop {unit}"]}
+        files.append(file)
+    return files
+
+
 def client_files(passwords: broker.Passwords, users: list[str], address: str) -> list[dict[str, Any]]:
     """Return the entries for config_files: one file per current user; former users' files are removed."""
-    wanted = [
-        {"path": f"{CLIENTS}/{user}.json", "content": broker.settings(user, passwords[user], address)} for user in users
+    ports = broker.redis_ports(passwords)
+    private = [
+        {
+            "path": f"{CLIENTS}/{user}.json",
+            "content": broker.settings(user, passwords[user], address, ports[user]),
+            "owner": user,
+            "mode": "0400",
+        }
+        for user in users
     ]
-    private = [{**entry, "owner": user, "mode": "0400"} for entry, user in zip(wanted, users, strict=True)]
     former = [{"path": f"{CLIENTS}/{user}.json", "state": "absent"} for user in sorted(set(passwords) - set(users))]
     return [*private, *former]
 
@@ -79,6 +102,7 @@ def main() -> None:
     try:
         known = json.loads(PASSWORDS.read_text()) if PASSWORDS.exists() else {}
         passwords = broker.with_passwords(known, users)
+        redis = redis_files(passwords, users)
         if passwords != known and not module.check_mode:
             write(passwords, PASSWORDS)
     except (OSError, ValueError) as error:
@@ -86,7 +110,8 @@ def main() -> None:
     module.exit_json(
         changed=passwords != known,
         definitions=broker.definitions(passwords, users),
-        redis_users=broker.redis_users(passwords, users),
+        redis_files=redis,
+        redis_commands=[command for file in redis for command in file.get("apply", ())],
         files=client_files(passwords, users, module.params["address"]),
     )
 

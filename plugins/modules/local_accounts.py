@@ -11,6 +11,8 @@ description:
   - Creates groups, users and their authorized keys and, on the node that stores them, the home directories.
   - Keys are in C(/etc/ssh/authorized_keys.d); the role C(os) makes sshd read them there (C(AuthorizedKeysFile)).
   - If a name or ID belongs to another account, refuses before it changes anything. Never renumbers or removes accounts.
+  - Locks the accounts that it created whose users are not declared any more, empties their keys, and ends their
+    processes and jobs. Homes and numbers stay. A user who is declared again is let in again.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
@@ -23,6 +25,8 @@ options:
     default: []
   home_root: {type: path, required: true, description: Directory of the home directories as every node sees it.}
   home_store: {type: path, description: The same directory on the node that stores it; unset on all others.}
+  by_hand: {type: list, elements: str, default: [], description: Accounts that are never locked.}
+  cancel_jobs: {type: bool, default: false, description: Cancel the Slurm jobs of users who leave; for one node.}
 author: [Slurmstead]
 """
 
@@ -37,30 +41,38 @@ RETURN = r"""
 made: {description: Accounts that were or would be created or changed., type: list, elements: str, returned: always}
 """
 
-import grp
 import os
 import pathlib
 import pwd
 import shutil
+import time
+from collections.abc import Collection, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.identity import accounts
+from ansible.module_utils.slurmstead.identity import accounts, departures, sessions
 from ansible.module_utils.slurmstead.reach import durable
 
 SKELETON = pathlib.Path("/etc/skel")
 KEYS = pathlib.Path("/etc/ssh/authorized_keys.d")
 """Keys are here and not in the homes, so that root does not write where users can, and a login needs no share."""
 
+JOBS_END = 60
+"""Seconds within which the jobs of a user end; slurmd kills the processes KillWait (30 s) after scancel."""
 
-def account_commands(groups: list[accounts.Group], users: list[accounts.User], home_root: str) -> list[list[str]]:
-    """Return the commands that bring this node's accounts to the declared state."""
+
+def account_commands(
+    groups: list[accounts.Group], users: list[accounts.User], home_root: str, record: departures.Record
+) -> list[list[str]]:
+    """Return the commands that bring this node's accounts to the declared state.
+
+    An account that is not in the record keeps the groups that it has.
+    """
     commands = []
-    node = accounts.known()
+    node, locks = accounts.known(), departures.locks(departures.SHADOW)
     for group in groups:
         if group.name not in node.groups:
             commands.append(["groupadd", "--gid", str(group.gid), group.name])
-    members = {name: {group.gr_name for group in grp.getgrall() if name in group.gr_mem} for name in node.users}
     for user in users:
         home = f"{home_root}/{user.name}"
         if user.name not in node.users:
@@ -76,11 +88,31 @@ def account_commands(groups: list[accounts.Group], users: list[accounts.User], h
             options += ["--shell", user.shell]
         if there.pw_gecos != user.comment:
             options += ["--comment", user.comment]
-        missing = set(user.groups) - members[user.name]
-        if missing:
+        groups_there = node.members.get(user.name, frozenset())
+        missing = set(user.groups) - groups_there
+        if user.name in record and groups_there != set(user.groups):
+            options += ["--groups", ",".join(sorted(user.groups))]
+        elif missing:
             options += ["--append", "--groups", ",".join(sorted(missing))]
+        if user.name in record and record[user.name].left:
+            lock = locks[user.name]
+            options += ["--expiredate", ""] * lock.expired + ["--unlock"] * lock.stored
         if options:
             commands.append(["usermod", *options, user.name])
+    return commands
+
+
+def lock_commands(
+    names: Collection[str], node: accounts.Known, locks: Mapping[str, departures.Lock]
+) -> list[list[str]]:
+    """Return the commands that lock accounts and take their groups away."""
+    commands = []
+    for name in names:
+        options = [] if locks[name].password else ["--lock"]
+        options += [] if locks[name].expired else ["--expiredate", departures.EXPIRED]
+        options += ["--groups", ""] if node.members.get(name) else []
+        if options:
+            commands.append(["usermod", *options, name])
     return commands
 
 
@@ -114,6 +146,81 @@ def write_keys(user: accounts.User) -> None:
     durable.write(KEYS / user.name, keys_text(user).encode())
 
 
+def run_all(module: AnsibleModule, commands: list[list[str]]) -> list[str]:
+    """Run commands, unless in check mode, and return them as text."""
+    for command in [] if module.check_mode else commands:
+        module.run_command(command, check_rc=True)
+    return [" ".join(word or "''" for word in command) for command in commands]
+
+
+def write_all_keys(module: AnsibleModule, users: list[accounts.User]) -> list[str]:
+    """Write the keys that differ."""
+    differing = [user for user in users if keys_differ(user)]
+    for user in [] if module.check_mode else differing:
+        write_keys(user)
+    return [f"keys of {user.name}" for user in differing]
+
+
+def end_sessions(module: AnsibleModule, uids: dict[int, str]) -> list[str]:
+    """End the sessions and processes of departed users outside jobs; `uids` are their names by number."""
+    there = set(sessions.outside_jobs(uids).values())
+    found = {uid: name for uid, name in uids.items() if uid in there or (sessions.LINGER / name).exists()}
+    if found and not module.check_mode:
+        for name in found.values():
+            (sessions.LINGER / name).unlink(missing_ok=True)
+            # This also ends what a user started as root in a session. It fails for a user without one.
+            module.run_command(["loginctl", "terminate-user", name])
+        left = sessions.end(uids)
+        if left:
+            module.warn(f"processes {sorted(left)} of departed users do not end; they end with the next reboot")
+        managers = [f"user@{uid}.service" for uid in found]
+        module.run_command(["systemctl", "stop", *managers])
+        # A user's systemd that was killed counts as failed, also if it was killed because of its user.
+        module.run_command(["systemctl", "reset-failed", *managers])
+    return [f"processes of {name}" for name in found.values()]
+
+
+def cancel_jobs(module: AnsibleModule, record: departures.Record) -> tuple[list[str], set[str]]:
+    """Cancel the jobs that remain to be cancelled; return what was done, and the users whose jobs remain.
+
+    A job that ends can submit another one, so this goes on until none is left.
+    """
+    waiting = {name for name, made in record.items() if made.jobs}
+    done: set[str] = set()
+    why = ""
+    deadline = time.monotonic() + JOBS_END
+    while waiting and not why:
+        squeue = ["squeue", "--all", "--noheader", "--format=%u", f"--user={','.join(sorted(waiting))}"]
+        code, out, err = module.run_command(["timeout", "20", *squeue])
+        if code:
+            why = err.strip().partition("\n")[0] or "slurmctld does not answer"
+            break
+        waiting &= set(out.split())
+        done |= waiting
+        if module.check_mode:
+            break
+        for name in sorted(waiting):
+            module.run_command(["timeout", "20", "scancel", f"--user={name}"])
+        if time.monotonic() > deadline:
+            why = f"they did not end within {JOBS_END} s"
+        elif waiting:
+            time.sleep(1)
+    if why:
+        module.warn(f"not all jobs of {', '.join(sorted(waiting))} were cancelled: {why}; run this again")
+    return [f"jobs of {name}" for name in sorted(done)], waiting
+
+
+def make_homes(module: AnsibleModule, users: list[accounts.User]) -> list[str]:
+    """Create the homes that are missing in the store."""
+    store = pathlib.Path(module.params["home_store"])
+    homes = {user: store / user.name for user in users if not (store / user.name).exists()}
+    if not module.check_mode:
+        store.mkdir(parents=True, exist_ok=True)
+        for user, home in homes.items():
+            make_home(user, home)
+    return [f"home {home}" for home in homes.values()]
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -122,33 +229,43 @@ def main() -> None:
             "users": {"type": "list", "elements": "dict", "default": []},
             "home_root": {"type": "path", "required": True},
             "home_store": {"type": "path"},
+            "by_hand": {"type": "list", "elements": "str", "default": []},
+            "cancel_jobs": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     # All users can enter the directories of keys and homes, whatever root's umask.
     os.umask(0o022)
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
-    problems = accounts.conflicts(groups, users, accounts.known())
+    home_root = module.params["home_root"]
+    try:
+        old = departures.read(departures.RECORD)
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    node, locks = accounts.known(), departures.locks(departures.SHADOW)
+    record = departures.renewed(old, users, node, locks, home_root)
+    # Ansible's own user became root with sudo, and must not be locked out.
+    gone = departures.departed(record, users, {*module.params["by_hand"], os.environ.get("SUDO_USER", "")})
+    problems = accounts.conflicts(groups, users, node, gone)
     if problems:
         module.fail_json(msg="; ".join(problems))
-    made = []
-    for command in account_commands(groups, users, module.params["home_root"]):
-        made.append(" ".join(command))
-        if not module.check_mode:
-            module.run_command(command, check_rc=True)
-    for user in users:
-        if keys_differ(user):
-            made.append(f"keys of {user.name}")
-            if not module.check_mode:
-                write_keys(user)
+    record = departures.marked(record, gone, jobs=module.params["cancel_jobs"])
+    if record != old and not module.check_mode:
+        # First, so that the next run completes an interrupted one.
+        departures.write(record, departures.RECORD)
+    made = run_all(module, lock_commands(gone, node, locks))
+    made += run_all(module, account_commands(groups, users, home_root, record))
+    made += write_all_keys(
+        module, [accounts.User(name, uid, name, (), "", "", ()) for name, uid in gone.items()] + users
+    )
+    made += end_sessions(module, {uid: name for name, uid in gone.items()})
+    cancelled, remaining = cancel_jobs(module, record)
+    settled = departures.settled(record, gone, remaining)
+    if settled != record and not module.check_mode:
+        departures.write(settled, departures.RECORD)
+    made += cancelled
     if module.params["home_store"]:
-        store = pathlib.Path(module.params["home_store"])
-        homes = {user: store / user.name for user in users if not (store / user.name).exists()}
-        made += [f"home {home}" for home in homes.values()]
-        if not module.check_mode:
-            store.mkdir(parents=True, exist_ok=True)
-            for user, home in homes.items():
-                make_home(user, home)
+        made += make_homes(module, users)
     module.exit_json(changed=bool(made), made=made, diff=[{"prepared": "\n".join(made)}] if made else [])
 
 

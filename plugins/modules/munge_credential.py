@@ -10,12 +10,22 @@ short_description: Create a MUNGE credential and decode those of other nodes
 description:
   - Decodes the credentials of other nodes, and fails with the reason if one of them cannot be decoded.
   - After such a failure, RV(refused) lists all credentials that could not be decoded.
-  - Creates the credential as the user C(nobody), so a leaked credential is worthless.
+  - Creates the credential as the user C(nobody), so a leaked credential is worthless. It is valid for an hour, so it
+    also reaches the last of many nodes. O(asked) and O(leads) find clocks that differ by more than 300 s, which Slurm's
+    own credentials do not tolerate.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   decode: {type: dict, default: {}, description: Credential by name of the node that created it.}
+  asked:
+    description: >-
+      Time of the controlling computer just before the task, in seconds since 1970. Without it, no clock is checked.
+    type: float
+  leads:
+    description: RV(lead) of other nodes by name. The module fails if this node's own differs by more than 300 s.
+    type: dict
+    default: {}
 author: [Slurmstead]
 """
 
@@ -27,6 +37,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 credential: {description: A credential created by this node., type: str, returned: success}
+lead:
+  description: >-
+    Lead of this node's clock over the controlling computer's, in seconds. It includes the time that the task needed to
+    reach the node.
+  type: float
+  returned: if O(asked) was given
 refused:
   description: Error of unmunge, by name of the node whose credential it refused.
   type: dict
@@ -34,10 +50,14 @@ refused:
 """
 
 import subprocess
+import time
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.identity import credentials
+
+LIFETIME = 300
+"""Seconds by which clocks may differ: the lifetime of Slurm's own credentials (MUNGE's default)."""
 
 HINTS = {
     "Rewound": "its clock is ahead of this node's: compare `chronyc tracking` on both",
@@ -52,9 +72,36 @@ def problem(signer: str, said: str) -> str:
     return f"the credential of {signer} cannot be decoded here ({said}): {hint}"
 
 
+def clock_problems(lead: float, leads: dict[str, float]) -> list[str]:
+    """Return a line for each node whose clock differs too much from this node's.
+
+    >>> clock_problems(610.0, {"node3": 0.4, "node4": 500.0})
+    ["this node's clock is 610 s ahead of node3's: compare `chronyc tracking` on both"]
+    """
+    apart = {name: lead - float(other) for name, other in leads.items()}
+    return [
+        f"this node's clock is {abs(error):.0f} s {'ahead of' if error > 0 else 'behind'} {name}'s: "
+        "compare `chronyc tracking` on both"
+        for name, error in apart.items()
+        if abs(error) > LIFETIME
+    ]
+
+
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(argument_spec={"decode": {"type": "dict", "default": {}}}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={
+            "decode": {"type": "dict", "default": {}},
+            "asked": {"type": "float"},
+            "leads": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    asked, lead = module.params["asked"], {}
+    if asked is not None:
+        lead = {"lead": time.time() - asked}
+        if problems := clock_problems(lead["lead"], module.params["leads"]):
+            module.fail_json(msg="; ".join(problems), **lead)
     try:
         signed = credentials.sign()
         if signed.returncode:
@@ -64,7 +111,7 @@ def main() -> None:
         module.fail_json(msg=f"munge does not answer: {error}; see `journalctl -u munge`")
     if refused:
         module.fail_json(msg="; ".join(problem(*pair) for pair in refused.items()), refused=refused)
-    module.exit_json(changed=False, credential=signed.stdout.strip(), refused=refused)
+    module.exit_json(changed=False, credential=signed.stdout.strip(), refused=refused, **lead)
 
 
 if __name__ == "__main__":

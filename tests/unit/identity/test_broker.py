@@ -15,7 +15,7 @@ PASSWORDS = {"alice": "one", "bob": "two"}
 def test_a_new_user_gets_a_password_and_the_others_keep_theirs() -> None:
     passwords = broker.with_passwords(PASSWORDS, ["alice", "carol"])
 
-    assert {user: passwords[user] for user in PASSWORDS} == PASSWORDS
+    assert passwords["alice"] == "one"
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", passwords["carol"])
 
 
@@ -51,22 +51,37 @@ def test_who_is_no_user_any_more_has_neither_password_nor_permissions() -> None:
     assert (permissions["configure"], permissions["write"], permissions["read"]) == ("", "", "")
 
 
-def test_redis_knows_current_users_and_no_other() -> None:
-    lines = broker.redis_users(PASSWORDS, ["alice"]).splitlines()
+def test_each_user_has_a_redis_that_knows_no_other_user() -> None:
+    lines = broker.redis_conf("alice", "one", 6380).splitlines()
 
-    assert lines[0] == "user default off"
-    assert [line.split()[1] for line in lines] == ["default", "alice"]
-    assert " ~alice:* &alice:* " in lines[1]
+    assert [line.split()[1] for line in lines if line.startswith("user ")] == ["default", "alice"]
+    assert {"port 6380", "dir /var/lib/slurmstead-redis/alice", "user default off"} <= {*lines}
 
 
-def test_no_user_of_redis_is_told_the_names_of_anothers_results() -> None:
-    rules = broker.redis_users(PASSWORDS, ["alice"]).splitlines()[1].split()
+def test_no_user_of_redis_can_write_files_or_load_code() -> None:
+    rules = broker.redis_conf("alice", "one", 6380).splitlines()[-1].split()
 
-    assert {"-@dangerous", "-scan", "-randomkey", "-pubsub"} <= set(rules[rules.index("+@all") :])
+    # CONFIG, MODULE and DEBUG are in the first, MIGRATE and RESTORE in the second (redis.io/commands).
+    assert {"-@admin", "-@dangerous"} <= set(rules[rules.index("+@all") :])
+
+
+def test_a_port_belongs_to_a_user_for_ever() -> None:
+    before = broker.with_passwords({}, ["carol", "alice"])
+    after = broker.with_passwords(before, ["alice", "bob"])
+
+    assert broker.redis_ports(before) == {"carol": 6379, "alice": 6380}
+    assert broker.redis_ports(after) == {"carol": 6379, "alice": 6380, "bob": 6381}
+
+
+def test_the_password_of_a_former_user_is_forgotten() -> None:
+    passwords = broker.with_passwords(PASSWORDS, ["bob"])
+
+    assert passwords == {"alice": "", "bob": "two"}
+    assert broker.with_passwords(passwords, ["alice"])["alice"] not in ("", "one")
 
 
 def test_no_file_of_the_daemons_holds_a_password() -> None:
     passwords = broker.with_passwords({}, ["alice"])
-    text = broker.definitions(passwords, ["alice"]) + broker.redis_users(passwords, ["alice"])
+    text = broker.definitions(passwords, ["alice"]) + broker.redis_conf("alice", passwords["alice"], 6379)
 
     assert passwords["alice"] not in text

@@ -58,7 +58,41 @@ def test_the_file_of_a_former_user_goes(run_module: RunModule, passwords: pathli
     outcome = run_module("broker_users", users=["alice"], address="10.0.0.3")
 
     assert {"path": "/etc/slurmstead/celery/bob.json", "state": "absent"} in outcome.result["files"]
-    assert "bob" in json.loads(passwords.read_text())
+    assert json.loads(passwords.read_text())["bob"] == ""
+
+
+def test_a_former_user_who_comes_back_gets_another_password_and_the_same_port(
+    run_module: RunModule, passwords: pathlib.Path
+) -> None:
+    def settings(users: list[str]) -> dict[str, str]:
+        files = run_module("broker_users", users=users, address="10.0.0.3").result["files"]
+        return {entry["path"]: entry["content"] for entry in files if "content" in entry}
+
+    before, without, after = (settings(users) for users in (["bob", "alice"], ["alice"], ["alice", "bob"]))
+    bob, alice = (f"/etc/slurmstead/celery/{user}.json" for user in ("bob", "alice"))
+
+    assert before[alice] == without[alice] == after[alice]
+    assert (bob in without, after[bob] == before[bob]) == (False, False)
+    assert [json.loads(text[bob])["result_backend"].rpartition(":")[2] for text in (before, after)] == ["6379/0"] * 2
+
+
+def test_each_user_has_a_redis_and_that_of_a_former_user_stops(run_module: RunModule, passwords: pathlib.Path) -> None:
+    run_module("broker_users", users=["alice", "bob"], address="10.0.0.3")
+    result = run_module("broker_users", users=["alice"], address="10.0.0.3").result
+    directory, alice, bob = result["redis_files"]
+
+    assert directory == {"path": "/etc/redis/slurmstead", "state": "directory"}
+    assert (alice["path"], alice["mode"], alice["group"]) == ("/etc/redis/slurmstead/alice.conf", "0640", "redis")
+    assert (bob["state"], bob["apply"]) == ("absent", ["systemctl stop slurmstead-redis@bob.service"])
+    assert result["redis_commands"] == [*alice["apply"], *bob["apply"]]
+
+
+def test_more_users_than_ports_stop_the_run(run_module: RunModule, passwords: pathlib.Path) -> None:
+    outcome = run_module("broker_users", users=[f"user{number}" for number in range(500)], address="10.0.0.3")
+
+    assert outcome.failed
+    assert "500 current and former users, but there are 421 ports" in outcome.message
+    assert not passwords.exists()
 
 
 def test_a_broken_file_is_left_alone(run_module: RunModule, passwords: pathlib.Path) -> None:

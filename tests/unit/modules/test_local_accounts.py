@@ -1,4 +1,4 @@
-"""Accounts, keys and homes are brought to what is declared, and nobody's are taken away."""
+"""Accounts, keys and homes are brought to what is declared; users who leave are locked out, and lose nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead.identity.accounts import Group, User
+from ansible.module_utils.slurmstead.identity import departures
+from ansible.module_utils.slurmstead.identity.accounts import Group, Known, User
 
 RunModule = Callable[..., Any]
 
@@ -29,6 +30,9 @@ def local_accounts(
     module = load_module("local_accounts")
     monkeypatch.setattr(module, "KEYS", tmp_path / "keys")
     monkeypatch.setattr(module, "SKELETON", tmp_path / "skel")
+    monkeypatch.setattr(departures, "RECORD", tmp_path / "state/accounts.json")
+    monkeypatch.setattr(departures, "SHADOW", tmp_path / "shadow")
+    (tmp_path / "shadow").write_text("".join(f"{user.pw_name}:$y$1:20000:0:99999:7:::\n" for user in pwd.getpwall()))
     (tmp_path / "skel/below").mkdir(parents=True)
     (tmp_path / "skel/.profile").write_text("umask 027\n")
     (tmp_path / "skel/below/link").symlink_to("../.profile")
@@ -57,7 +61,7 @@ def mode(path: pathlib.Path) -> int:
 def test_a_new_user_comes_after_its_group(local_accounts: types.ModuleType) -> None:
     user = dataclasses.replace(NEW, comment="New One", shell="/bin/zsh", groups=("users", "video"))
 
-    commands = local_accounts.account_commands([Group("nobody-yet", 54321)], [user], "/share/home")
+    commands = local_accounts.account_commands([Group("nobody-yet", 54321)], [user], "/share/home", {})
 
     assert [" ".join(command) for command in commands] == [
         "groupadd --gid 54321 nobody-yet",
@@ -69,7 +73,7 @@ def test_a_new_user_comes_after_its_group(local_accounts: types.ModuleType) -> N
 def test_a_user_that_is_as_declared_needs_no_command(local_accounts: types.ModuleType) -> None:
     user, home_root = existing()
 
-    assert local_accounts.account_commands([], [user], home_root) == []
+    assert local_accounts.account_commands([], [user], home_root, {}) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,7 @@ def test_only_what_differs_is_changed(
 ) -> None:
     user, home_root = existing()
 
-    commands = local_accounts.account_commands([], [dataclasses.replace(user, **change)], home_root)
+    commands = local_accounts.account_commands([], [dataclasses.replace(user, **change)], home_root, {})
 
     assert commands == [["usermod", *options, user.name]]
 
@@ -94,13 +98,13 @@ def test_only_what_differs_is_changed(
 def test_a_home_elsewhere_is_moved_in_name_only(local_accounts: types.ModuleType) -> None:
     user, _ = existing()
 
-    commands = local_accounts.account_commands([], [user], "/share/home")
+    commands = local_accounts.account_commands([], [user], "/share/home", {})
 
     assert commands == [["usermod", "--home", f"/share/home/{user.name}", user.name]]
 
 
 def test_a_group_that_is_there_is_left_alone(local_accounts: types.ModuleType) -> None:
-    assert local_accounts.account_commands([Group("root", 0)], [], "/share/home") == []
+    assert local_accounts.account_commands([Group("root", 0)], [], "/share/home", {}) == []
 
 
 def test_a_home_is_made_from_the_skeleton_for_its_user_alone(
@@ -202,7 +206,7 @@ def test_check_mode_makes_nothing_and_says_what_it_would(
     assert done.changed
     assert [line.split()[0] for line in done.result["made"]] == ["groupadd", "useradd", "keys", "home"]
     assert done.diff == "\n".join(done.result["made"])
-    assert sorted(os.listdir(tmp_path)) == ["skel"]
+    assert sorted(os.listdir(tmp_path)) == ["shadow", "skel"]
 
 
 def test_a_conflict_stops_before_anything_is_made(
@@ -218,4 +222,62 @@ def test_a_conflict_stops_before_anything_is_made(
 
     assert done.failed
     assert "accounts_users: uid 0 of alice belongs to root here; declare another uid for alice" in done.message
-    assert sorted(os.listdir(tmp_path)) == ["skel"]
+    assert sorted(os.listdir(tmp_path)) == ["shadow", "skel"]
+
+
+LOCKED = {"bob": departures.Lock(password=True, expired=True)}
+OPEN = {"bob": departures.Lock(password=True)}
+THERE = Known({"bob": 2002}, {"bob": 2002}, {"bob": 2002}, members={"bob": frozenset({"sudo"})})
+
+
+def test_a_user_who_left_is_locked_and_loses_every_group(local_accounts: types.ModuleType) -> None:
+    commands = local_accounts.lock_commands(["bob"], THERE, OPEN)
+
+    assert commands == [["usermod", "--expiredate", "1970-01-02", "--groups", "", "bob"]]
+
+
+def test_a_stored_password_is_locked_too(local_accounts: types.ModuleType) -> None:
+    commands = local_accounts.lock_commands(["bob"], dataclasses.replace(THERE, members={}), {"bob": departures.Lock()})
+
+    assert commands == [["usermod", "--lock", "--expiredate", "1970-01-02", "bob"]]
+
+
+def test_who_is_locked_out_is_locked_once(local_accounts: types.ModuleType) -> None:
+    assert local_accounts.lock_commands(["bob"], dataclasses.replace(THERE, members={}), LOCKED) == []
+
+
+def test_the_groups_of_an_account_that_we_made_are_the_declared_ones(local_accounts: types.ModuleType) -> None:
+    name = next(name for name in ("daemon", "nobody") if name in {user.pw_name for user in pwd.getpwall()})
+    there = pwd.getpwnam(name)
+    user = User(name, there.pw_uid, name, ("video", "tty"), there.pw_gecos, there.pw_shell, ())
+    home_root = os.path.dirname(there.pw_dir)
+
+    ours = local_accounts.account_commands([], [user], home_root, {name: departures.Made(there.pw_uid)})
+    others = local_accounts.account_commands([], [user], home_root, {})
+
+    assert ours[-1][-3:] == ["--groups", "tty,video", name]
+    assert others[-1][-4:] == ["--append", "--groups", "tty,video", name]
+
+
+def test_an_account_of_another_maker_is_left_alone_when_it_leaves(
+    local_accounts: types.ModuleType, run_module: RunModule
+) -> None:
+    user, home_root = existing()
+    run_module("local_accounts", **arguments(user, home_root))
+
+    done = run_module("local_accounts", users=[], home_root=home_root)
+
+    assert done.changed is False
+    assert departures.read(departures.RECORD) == {}
+
+
+def test_a_record_that_cannot_be_read_stops_the_run(
+    local_accounts: types.ModuleType, run_module: RunModule, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "state").mkdir()
+    departures.RECORD.write_text("{")
+
+    done = run_module("local_accounts", users=[], home_root="/share/home")
+
+    assert done.failed
+    assert "is not a record of accounts" in done.message

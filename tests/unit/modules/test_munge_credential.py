@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -62,6 +63,19 @@ def test_a_credential_of_this_node_is_returned(run_module: RunModule) -> None:
     done = run_module("munge_credential", decode={"node1": "MUNGE:good:"})
 
     assert (done.changed, done.result["credential"]) == (False, "MUNGE:own:")
+
+
+@pytest.mark.usefixtures("commands")
+@pytest.mark.parametrize(("error", "said"), [(500, "500 s ahead of node3's"), (-400, "400 s behind node3's")])
+def test_a_clock_that_slurms_credentials_do_not_tolerate_is_named(run_module: RunModule, error: int, said: str) -> None:
+    asked, decode = time.time() - 1, {"node3": "MUNGE:good:"}
+
+    right = run_module("munge_credential", asked=asked, decode=decode, leads={"node3": 2.5})
+    wrong = run_module("munge_credential", asked=asked, decode=decode, leads={"node3": 1 - error})
+
+    assert (right.failed, wrong.failed) == (False, True)
+    assert 1 <= right.result["lead"] < 30
+    assert said in wrong.message
 
 
 @pytest.mark.usefixtures("commands")

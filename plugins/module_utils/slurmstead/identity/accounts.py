@@ -6,10 +6,13 @@ from __future__ import annotations
 import dataclasses
 import grp
 import pwd
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 SHELL = "/bin/bash"
+
+PEOPLE = range(1000, 60000)
+"""Numeric IDs of ordinary users (login.defs(5))."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,20 +68,30 @@ class Known:
     """Numeric id by name."""
     primary: dict[str, int]
     """Numeric id of the primary group by name of the user."""
+    homes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Home directory by name of the user."""
+    members: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+    """Names of the further groups by name of the user; users without one are left out."""
 
 
 def known() -> Known:
     """Return the users and groups of this node."""
-    users = pwd.getpwall()
+    users, groups = pwd.getpwall(), grp.getgrall()
+    pairs = [(member, group.gr_name) for group in groups for member in group.gr_mem]
     return Known(
         users={user.pw_name: user.pw_uid for user in users},
-        groups={group.gr_name: group.gr_gid for group in grp.getgrall()},
+        groups={group.gr_name: group.gr_gid for group in groups},
         primary={user.pw_name: user.pw_gid for user in users},
+        homes={user.pw_name: user.pw_dir for user in users},
+        members={name: frozenset(group for member, group in pairs if member == name) for name, _ in pairs},
     )
 
 
-def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known) -> list[str]:
-    """Return why the wanted accounts cannot be created: IDs and names of other accounts. Nothing is renumbered."""
+def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known, departed: Collection[str] = ()) -> list[str]:
+    """Return why the wanted accounts cannot be created: IDs and names of other accounts. Nothing is renumbered.
+
+    :param departed: names of the accounts whose users left the inventory; they keep their numbers
+    """
     groups, users = list(groups), list(users)
     problems = []
     kinds = (
@@ -92,6 +105,12 @@ def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known) -> li
                 problems.append(
                     f"{variable}: {name} is declared with {label} {number}, but has {label} {there[name]} here; "
                     f"declare {there[name]}, or change the ownership of its files to {number} and run {command}"
+                )
+            elif name not in there and number in owners and owners[number] in departed:
+                owner = owners[number]
+                problems.append(
+                    f"{variable}: {label} {number} of {name} stays reserved for {owner}, who left the inventory, "
+                    f"because files of {owner} have it; declare another {label} for {name}"
                 )
             elif name not in there and number in owners:
                 problems.append(

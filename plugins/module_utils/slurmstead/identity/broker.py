@@ -11,20 +11,32 @@ import secrets
 from collections.abc import Iterable, Mapping
 
 RABBITMQ_PORT = 5672
-REDIS_PORT = 6379
+REDIS_PORTS = range(6379, 6800)
+"""One for each user; Slurm's begin at 6817."""
+
+REDIS = "slurmstead-redis@{}.service"
+REDIS_FILES = "/etc/redis/slurmstead"
+REDIS_DATA = "/var/lib/slurmstead-redis"
 
 HASHING = "rabbit_password_hashing_sha256"
 
-COMMANDS = "+@all -@admin -@dangerous -scan -randomkey -pubsub"
-"""Commands that a user of Redis may run; the last three would list keys and channels of all users."""
+COMMANDS = "+@all -@admin -@dangerous +info +keys +sort +flushdb"
+"""Commands that users may run in their own Redis: none that writes files, loads code or connects to another machine.
+
+Celery needs scripts (chords), which can run forever, and Redis runs one command at a time; so each user has a Redis.
+"""
 
 Passwords = Mapping[str, str]
-"""Passwords by user, of all current and former users."""
+"""Passwords by user, empty for former users: RabbitMQ still has their virtual hosts."""
 
 
 def with_passwords(known: Passwords, users: Iterable[str]) -> dict[str, str]:
-    """Return the known passwords, and new ones for users without one; they need no quoting in a URL."""
-    return {**{user: secrets.token_urlsafe(32) for user in users}, **known}
+    """Return a password for each user, known or new, and none (an empty one) for former users.
+
+    Passwords need no quoting in a URL. A former user who comes back gets a new one.
+    """
+    former = dict.fromkeys(known, "")
+    return former | {user: known.get(user) or secrets.token_urlsafe(32) for user in users}
 
 
 def rabbitmq_hash(password: str) -> str:
@@ -63,23 +75,38 @@ def definitions(passwords: Passwords, users: Iterable[str]) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def redis_users(passwords: Passwords, users: Iterable[str]) -> str:
-    """Return the users' lines of redis.conf: each can access the keys and channels that begin with its name."""
-    hashes = {user: hashlib.sha256(passwords[user].encode()).hexdigest() for user in sorted(users)}
-    lines = [f"user {user} on #{text} ~{user}:* &{user}:* {COMMANDS}\n" for user, text in hashes.items()]
-    return "".join(["user default off\n", *lines])
+def redis_ports(passwords: Passwords) -> dict[str, int]:
+    """Return the port of each user's Redis: it stays the same, because users are only added to the passwords.
+
+    :raises ValueError: there were more users than ports
+    """
+    if len(passwords) > len(REDIS_PORTS):
+        raise ValueError(f"it has {len(passwords)} current and former users, but there are {len(REDIS_PORTS)} ports")
+    return dict(zip(passwords, REDIS_PORTS, strict=False))
 
 
-def settings(user: str, password: str, address: str) -> str:
+def redis_conf(user: str, password: str, port: int) -> str:
+    """Return the configuration of a user's Redis; what all have in common is included."""
+    digest = hashlib.sha256(password.encode()).hexdigest()
+    lines = [
+        "include /etc/redis/slurmstead.conf",
+        f"port {port}",
+        f"dir {REDIS_DATA}/{user}",
+        "user default off",
+        f"user {user} on #{digest} ~* &* {COMMANDS}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def settings(user: str, password: str, address: str, redis_port: int) -> str:
     """Return the settings with which a user's Celery connects to the broker.
 
-    >>> print(settings("alice", "pw", "fd00::1").splitlines()[1])
+    >>> print(settings("alice", "pw", "fd00::1", 6379).splitlines()[1])
       "broker_url": "amqp://alice:pw@[fd00::1]:5672/alice",
     """
     host = f"[{address}]" if ipaddress.ip_address(address).version == 6 else address
     content = {
         "broker_url": f"amqp://{user}:{password}@{host}:{RABBITMQ_PORT}/{user}",
-        "result_backend": f"redis://{user}:{password}@{host}:{REDIS_PORT}/0",
-        "result_backend_transport_options": {"global_keyprefix": f"{user}:"},
+        "result_backend": f"redis://{user}:{password}@{host}:{redis_port}/0",
     }
     return json.dumps(content, indent=2) + "\n"

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 SECONDS = 15
+SIGN = "/usr/bin/munge --no-input --ttl=3600"
+"""An hour is munged's maximum: on a large cluster a credential is decoded minutes after it was created."""
+
 USER: str | None = "nobody"
 GROUP: str | None = "nogroup"
 
@@ -22,7 +25,7 @@ def munge(command: str, text: str) -> subprocess.CompletedProcess[str]:
 
 def sign() -> subprocess.CompletedProcess[str]:
     """Create a credential; it is the output."""
-    return munge("/usr/bin/munge --no-input", "")
+    return munge(SIGN, "")
 
 
 def is_deaf() -> bool:

@@ -78,6 +78,12 @@ def groups_of_their_own_are_free(accounts_users: Users, accounts_groups: Users) 
             )
 
 
+def accounts_by_hand_are_others(accounts_users: Users, accounts_by_hand: Sequence[str]) -> Iterator[Violation]:
+    """An account is managed by the inventory or by hand: one in both lists would never be locked or reported."""
+    for name in sorted({str(user["name"]) for user in accounts_users} & {*accounts_by_hand}):
+        yield "accounts_by_hand", f"has {name}, who is in accounts_users", "Remove one of them"
+
+
 def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:
     """A private key, a file name or a half key in an inventory would lock the user out. Keys are not repeated."""
     for user in accounts_users:

@@ -1,0 +1,126 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The record of the accounts that we created on a node, and which of their users left the inventory or came back.
+
+An account that is not in the record is never locked: an administrator created it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ansible.module_utils.slurmstead.identity.accounts import PEOPLE, Known, User
+from ansible.module_utils.slurmstead.reach import durable
+
+RECORD = Path("/var/lib/slurmstead/accounts.json")
+SHADOW = Path("/etc/shadow")
+
+EXPIRED = "1970-01-02"
+"""Day 1 for usermod(8). sshd, cron and su ask pam_unix(8), which refuses an expired account even to root's su."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """An account that we created."""
+
+    uid: int
+    left: bool = False
+    """Its user left the inventory, and has not been let in again."""
+    jobs: bool = False
+    """The jobs of its user remain to be cancelled; only on the node of slurmctld."""
+
+
+Record = Mapping[str, Made]
+"""The accounts that we created, by name."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """How an account is locked (shadow(5))."""
+
+    password: bool = False
+    """It has no password that lets its user in."""
+    stored: bool = False
+    """A password is stored, and would be valid again after an unlock."""
+    expired: bool = False
+    """Its day of expiry has come."""
+
+
+def read(path: Path = RECORD) -> Record | None:
+    """Return the record of this node; None before the first run.
+
+    :raises ValueError: the file is not a record
+    """
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        return None
+    try:
+        return {name: Made(**fields) for name, fields in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is not a record of accounts ({error}); restore it, or move it away") from None
+
+
+def write(record: Record, path: Path = RECORD) -> None:
+    """Replace the record; only root can read it.
+
+    :raises OSError: it could not be written
+    """
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    content = {name: asdict(made) for name, made in sorted(record.items())}
+    durable.write(path, json.dumps(content, indent=1).encode() + b"\n", mode=0o600)
+
+
+def locks(path: Path = SHADOW) -> dict[str, Lock]:
+    """Return how the accounts of this node are locked, by name. Python 3.13 has no module for shadow(5)."""
+    today = time.time() // 86400
+    found = {}
+    for line in path.read_text().splitlines():
+        name, password, *_, expiry, _ = line.split(":")
+        locked = password.startswith(("!", "*"))
+        found[name] = Lock(locked, locked and len(password.strip("!*")) > 0, bool(expiry) and int(expiry) <= today)
+    return found
+
+
+def renewed(
+    record: Record | None, users: Iterable[User], node: Known, locks: Mapping[str, Lock], home_root: str
+) -> dict[str, Made]:
+    """Return the record with the declared users' accounts, and without those that an administrator removed.
+
+    Earlier versions kept no record: the first record of a node adopts the accounts that look as if we created them.
+    """
+    declared = {user.name: user for user in users}
+    known = record or {}
+
+    def adopted(name: str) -> bool:
+        lock = locks.get(name, Lock())
+        return record is None and node.homes.get(name) == f"{home_root}/{name}" and lock.password and not lock.stored
+
+    kept = {name: made for name, made in known.items() if name in declared or node.users.get(name) == made.uid}
+    new = {name: Made(user.uid) for name, user in declared.items() if name not in node.users or adopted(name)}
+    return {**new, **kept}
+
+
+def departed(record: Record, users: Iterable[User], by_hand: Collection[str]) -> dict[str, int]:
+    """Return the numeric IDs of the users who left the inventory, by name; no account that is managed by hand."""
+    present = {user.name for user in users} | {*by_hand}
+    return {name: made.uid for name, made in record.items() if name not in present and made.uid in PEOPLE}
+
+
+def marked(record: Record, gone: Collection[str], jobs: bool) -> dict[str, Made]:
+    """Return the record in which users who are newly gone have left; `jobs`: their jobs remain to be cancelled."""
+    return {
+        name: replace(made, left=True, jobs=jobs) if name in gone and not made.left else made
+        for name, made in record.items()
+    }
+
+
+def settled(record: Record, gone: Collection[str], remaining: Collection[str]) -> dict[str, Made]:
+    """Return the record after everything was done: who is not gone is let in again.
+
+    :param remaining: users whose jobs remain to be cancelled
+    """
+    return {name: Made(made.uid, name in gone, made.jobs and name in remaining) for name, made in record.items()}
