@@ -19,15 +19,33 @@ def execute(command: str, in_data: bytes) -> dict[str, Any]:
 
 
 def test_the_facts_of_a_machine_are_collected_with_all_that_this_takes_and_nothing_else() -> None:
-    wanted = {"names": ["localhost"], "units": ["munge"], "paths": {"/": False}, "ports": [22], "salt": "s"}
+    wanted: dict[str, Any] = {
+        "names": {"localhost": "10.0.0.1"},
+        "units": ["munge"],
+        "paths": {"/": False},
+        "ports": {"tcp": [22], "udp": []},
+        "homes": ["/share/home", ""],
+        "salt": "s",
+        "peers": {},
+    }
 
     result = remote_call.ask(execute, "doctor.facts.everything", "collect", wanted)
 
     seen = result["returned"]
-    assert seen["wanted"] == {"units": ["munge"], "paths": {"/": False}, "ports": [22]}
-    assert seen["resolved"] == {"localhost": ["127.0.0.1"]}
+    assert seen["wanted"] == {"units": ["munge"], "paths": {"/": False}, "ports": {"tcp": [22], "udp": []}}
+    assert seen["misresolved"] == {"localhost": ["127.0.0.1"]}
     assert seen["paths"]["/"]["size"] > 0
-    assert {"addresses", "clock", "accounts", "key", "failed", "packages", "listening", "slurm"} <= seen.keys()
+    assert {
+        "addresses",
+        "clock",
+        "accounts",
+        "key",
+        "failed",
+        "packages",
+        "listening",
+        "slurm",
+        "people",
+    } <= seen.keys()
 
 
 def test_the_program_does_not_need_what_is_installed_with_ansible() -> None:

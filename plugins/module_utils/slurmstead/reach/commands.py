@@ -12,13 +12,13 @@ ANSWER = 10.0
 """Default timeout of a program in seconds."""
 
 
-def run(*command: str, seconds: float = ANSWER) -> tuple[int, str, str]:
-    """Run a command; return its exit code, output and errors. On a timeout the code is 124."""
+def run(*command: str, seconds: float = ANSWER, text: str = "") -> tuple[int, str, str]:
+    """Run a command; return its exit code, output and errors. On a timeout the code is 124. `text` is its input."""
     try:
         done = subprocess.run(
             command,
             env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
+            input=text,
             capture_output=True,
             text=True,
             errors="replace",
