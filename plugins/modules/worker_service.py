@@ -25,7 +25,7 @@ options:
   operation:
     description: Operation that takes them out; its reason (workers/reasons.py) marks the drain.
     type: str
-    choices: [remove-node, replace-node, shutdown]
+    choices: [move-share, remove-node, replace-node, shutdown]
     required: true
   jobs:
     description: >-
@@ -56,6 +56,9 @@ from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.workers.reasons import OPERATIONS
 from ansible.module_utils.slurmstead.workers.service import Service, ServiceError
 
+OPERATING = ["move-share", "remove-node", "replace-node", "shutdown"]
+"""The operations that take workers out of service; the others of OPERATIONS drain them in another way."""
+
 
 def main() -> None:
     """Run the module."""
@@ -63,7 +66,7 @@ def main() -> None:
         argument_spec={
             "workers": {"type": "list", "elements": "str", "required": True},
             "state": {"type": "str", "choices": ["in", "out", "resumed"], "required": True},
-            "operation": {"type": "str", "choices": ["remove-node", "replace-node", "shutdown"], "required": True},
+            "operation": {"type": "str", "choices": OPERATING, "required": True},
             "jobs": {"type": "str", "choices": ["refuse", "wait", "cancel"], "default": "refuse"},
             "deadline": {"type": "int", "default": 60},
         },

@@ -173,6 +173,7 @@ def test_what_scontrol_prints_is_understood(version: str) -> None:
         24095,
         "fan [x] y",
         "root",
+        {"22.05": "2026-11-21T06:49:42", "24.11": "2026-11-20T10:01:02"}[version],
     )
 
 
@@ -211,7 +212,7 @@ def place(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     monkeypatch.setattr(health, "LOCK_SECONDS", 0.2)
     monkeypatch.setenv("SLURMD_NODENAME", "node1")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    for name in ("bin", "share", "scratch"):
+    for name in ("bin", "share", "scratch", "PROC"):
         (tmp_path / name).mkdir()
     return tmp_path
 
@@ -388,6 +389,12 @@ def hang() -> str:
 
 
 @pytest.fixture
+def slow(place: pathlib.Path) -> None:
+    """The share did not answer the check before."""
+    (place / "lock-share.slow").touch()
+
+
+@pytest.fixture
 def stuck(place: pathlib.Path) -> Iterator[pathlib.Path]:
     """An earlier look at the share still waits for a dead server."""
     with (place / "lock-share.lock").open("w") as lock:
@@ -395,6 +402,7 @@ def stuck(place: pathlib.Path) -> Iterator[pathlib.Path]:
         yield place
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_directory_that_does_not_answer_is_told_in_time(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "LOOK_SECONDS", 0.5)
     monkeypatch.setattr(health.os, "statvfs", lambda path: hang())
@@ -408,6 +416,7 @@ def test_a_directory_that_does_not_answer_is_told_in_time(place: pathlib.Path, m
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_look_that_fails_gives_no_answer(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "MOUNTS").unlink()
 
@@ -422,6 +431,7 @@ def test_no_second_process_waits_for_a_dead_server(stuck: pathlib.Path, monkeypa
     assert forks == []
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_dead_server_hides_no_other_fault(stuck: pathlib.Path) -> None:
     (stuck / "scratch").rmdir()
 
@@ -582,7 +592,8 @@ def test_a_drop_in_that_runs_in_another_check_is_waited_for(place: pathlib.Path)
 def test_all_that_may_wait_is_within_the_deadline() -> None:
     slowest_looks = 4 * health.LOCK_SECONDS + health.LOOK_SECONDS
 
-    assert max(health.DROP_IN_LOOK_SECONDS, slowest_looks) + 2 * health.SCONTROL_SECONDS < health.DEADLINE
+    # Jobs, node, drain.
+    assert max(health.DROP_IN_LOOK_SECONDS, slowest_looks) + 3 * health.SCONTROL_SECONDS < health.DEADLINE
     assert health.DROP_IN_LOOK_SECONDS > 2 * health.DROP_IN_SECONDS
 
 
@@ -596,14 +607,16 @@ class Worker:
         self.place = place
         self.program = place / "health-check"
         text = PROGRAM.read_text()
-        for name in ("MOUNTS", "MEMORY", "CPUS", "CONTROLLERS", "CONTROLLERS_V1", "SETTINGS", "SCRATCH"):
+        for name in ("MOUNTS", "MEMORY", "CPUS", "CONTROLLERS", "CONTROLLERS_V1", "SETTINGS", "SCRATCH", "PROC"):
             text = self.replace(text, f'\n{name} = "', f'\n{name} = "{place / name}"  # ')
         text = self.replace(text, '\nLOCK = "', f'\nLOCK = "{place}/lock-"  # ')
+        text = self.replace(text, '\nREMEMBERED = "', f'\nREMEMBERED = "{place}/remembered"  # ')
         text = self.replace(text, "\nCONFIGURATIONS = (", f'\nCONFIGURATIONS = ("{place}/slurm.conf",)  # ')
         text = self.replace(text, '\nPATH = "', f'\nPATH = "{place}/bin:')
         text = self.replace(text, '\nDROP_INS = "', f'\nDROP_INS = "{place}/health.d"  # ')
         self.program.write_text(text)
         self.program.chmod(0o755)
+        command(place, "sinfo", "exit 1")
         self.shows("IDLE")
 
     @staticmethod
@@ -614,7 +627,16 @@ class Worker:
 
     def scontrol(self, show: str) -> None:
         """Let `scontrol show` do something."""
-        script = f'case $* in\nupdate*) for word; do echo "$word"; done > {self.place}/told ;;\n*) {show} ;;\nesac'
+        tell = f'for word; do echo "$word"; done > {self.place}/told'
+        jobs = f"cat {self.place}/job-$3 2>/dev/null || echo slurm_load_jobs error: Invalid job id specified >&2"
+        script = (
+            f"case $* in\nupdate*) {tell} ;;\n"
+            # Several commands on its input, each with a prompt.
+            f'--oneliner) while read -r line; do echo "scontrol: $line"; set -- $line; case $* in\n'
+            f"update*) {tell}; [ ! -e {self.place}/after ] || cp {self.place}/after {self.place}/shown ;;\n"
+            f"show\\ job*) {jobs} ;;\n"
+            f"*) cat {self.place}/shown ;; esac; done ;;\n*) {show} ;;\nesac"
+        )
         command(self.place, "scontrol", script)
 
     def shows(self, state: str, reason: str = "", author: str = "root") -> None:
@@ -652,6 +674,36 @@ def test_a_healthy_worker_is_left_alone_in_silence(worker: Worker) -> None:
     assert worker.check() == ("", [])
 
 
+def test_only_this_node_is_fetched_from_slurmctld(worker: Worker) -> None:
+    command(worker.place, "sinfo", "echo 4 1900 idle+drain root 2026-11-20T09:00:00 slurmstead: a [b] c")
+    worker.scontrol(f"echo show >{worker.place}/told; exit 1")
+
+    assert worker.check()[1] == ["update", "NodeName=node1", "State=RESUME"]
+
+
+@pytest.mark.parametrize("said", ["", "sinfo: error: Invalid field requested: StateComplete"])
+def test_where_sinfo_does_not_show_the_node_scontrol_does(worker: Worker, said: str) -> None:
+    command(worker.place, "sinfo", f"echo '{said}'")
+    (worker.place / "CPUS").write_text("0-2\n")
+
+    assert worker.check()[1][2:] == ["State=DRAIN", "Reason=slurmstead: CPUs 1 below the declared 4"]
+
+
+def test_a_share_that_is_slow_once_drains_no_worker(worker: Worker) -> None:
+    place, good = worker.place, worker.program.read_text()
+    slow = worker.replace(good, "\nLOCK_SECONDS = ", "\nLOCK_SECONDS = 0.2  # ")
+    with (place / "lock-share.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        worker.program.write_text(slow)
+        said, told = worker.check()
+        assert (f"share {place}/share is slow" in said, told) == (True, [])
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert worker.check() == ("", [])
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert worker.check()[1] == []
+        assert worker.check()[1][-1] == f"Reason=slurmstead: share {place}/share does not answer"
+
+
 def test_a_worker_with_less_memory_is_drained_and_comes_back(worker: Worker) -> None:
     memory = worker.place / "MEMORY"
     good = memory.read_text()
@@ -668,6 +720,7 @@ def test_a_worker_with_less_memory_is_drained_and_comes_back(worker: Worker) -> 
     said, told = worker.check()
     assert told == ["update", "NodeName=node1", "State=RESUME"]
     assert MEMORY in said
+    assert not (worker.place / "remembered").exists()
 
 
 def test_a_worker_whose_drop_in_fails_is_drained_and_comes_back(worker: Worker) -> None:
@@ -773,9 +826,204 @@ def test_slurmd_does_not_wait_for_a_stuck_look(worker: Worker) -> None:
     worker.program.write_text(
         worker.replace(worker.program.read_text(), "    os.killpg(look.pid, ", "    max(look.pid, ")
     )
+    (worker.place / "lock-share.slow").touch()
     started = time.monotonic()
 
     _, told = worker.check()
 
     assert time.monotonic() - started < 20
     assert f"share {worker.place}/share does not answer" in told[-1]
+
+
+# What Slurm drained, and what is left of jobs
+
+JOB = "JobId=7 JobName=x JobState=RUNNING Reason=None NodeList=node1 BatchHost=node1 Comment=JobState=FAILED\n"
+
+
+def left(worker: Worker, job: str = "7", pid: int = 4000000) -> None:
+    """Let a process of a job be there, in its control group; the number is one that no process has."""
+    directory = worker.place / "PROC" / str(pid)
+    directory.mkdir(exist_ok=True)
+    (directory / "cgroup").write_text(f"0::/system.slice/slurmstepd.scope/job_{job}/step_0/user/task_0\n")
+    (directory / "cmdline").write_text("sleep\0")
+    (directory / "stat").write_text(f"{pid} (sleep) S 1 1\n")
+
+
+@pytest.mark.parametrize(
+    ("reason", "author"),
+    [
+        ("Kill task failed", "root"),
+        ("Duplicate jobid", "slurm"),
+        ("Prolog error", "slurm"),
+        ("Epilog error", "slurm"),
+        ("batch job complete failure", "slurm"),
+    ],
+)
+def test_what_slurm_drained_is_taken_back_when_its_cause_was_gone_twice(
+    worker: Worker, reason: str, author: str
+) -> None:
+    worker.shows("IDLE+DRAIN", reason, author)
+
+    assert worker.check() == ("", [])
+    said, told = worker.check()
+
+    assert told == ["update", "NodeName=node1", "State=RESUME"]
+    assert said == f"resumed node1, which was drained for: {reason}\n"
+
+
+@pytest.mark.parametrize("author", ["ann", "root"])
+def test_the_same_words_of_an_administrator_are_a_drain_of_an_administrator(worker: Worker, author: str) -> None:
+    worker.shows("IDLE+DRAIN", "Prolog error", author)
+
+    assert [worker.check(), worker.check()] == [("", []), ("", [])]
+
+
+def test_a_node_with_a_process_of_a_lost_job_stays_drained(worker: Worker) -> None:
+    worker.shows("IDLE+DRAIN", "Kill task failed")
+    left(worker)
+
+    said, told = worker.check()
+    assert "found 1 processes of job 7, which slurmctld no longer has on this node" in said
+    assert "node1 stays drained (Kill task failed): processes of job 7 are left" in said
+    assert [told, *worker.check()[1:], worker.check()] == [[], [], ("", [])]
+
+    (worker.place / "PROC" / "4000000" / "cgroup").write_text("0::/init.scope\n")
+    assert worker.check() == ("", [])
+    assert worker.check()[1] == ["update", "NodeName=node1", "State=RESUME"]
+
+
+@pytest.mark.parametrize(
+    ("job", "lost"),
+    [
+        (JOB, False),
+        (JOB.replace("RUNNING", "COMPLETING"), False),
+        (JOB.replace("RUNNING", "PENDING"), True),
+        (JOB.replace("RUNNING", "COMPLETED"), True),
+        (JOB.replace("NodeList=node1", "NodeList=node9"), True),
+        ("", True),
+    ],
+)
+def test_a_job_is_lost_when_slurmctld_does_not_have_it_on_the_node(worker: Worker, job: str, lost: bool) -> None:
+    left(worker)
+    if job:
+        (worker.place / "job-7").write_text(job)
+
+    said, told = worker.check()
+
+    assert (bool(said), told) == (lost, [])
+    assert (worker.place / "remembered").exists() == lost
+
+
+def test_nothing_is_lost_while_slurmctld_does_not_answer(worker: Worker) -> None:
+    left(worker)
+    text = (worker.place / "bin" / "scontrol").read_text()
+    failing = text.replace("Invalid job id specified", "Unable to contact slurm controller")
+    command(worker.place, "scontrol", failing.removeprefix("#!/bin/sh\n"))
+    worker.check()
+
+    worker.shows("IDLE+DRAIN", "Kill task failed")
+    command(worker.place, "scontrol", failing.removeprefix("#!/bin/sh\n"))
+    said, told = worker.check()
+
+    assert said == "node1 stays drained (Kill task failed): slurmctld does not say which jobs it has here\n"
+    assert told == []
+
+
+def test_a_fault_of_the_worker_delays_what_slurm_drained_and_keeps_its_reason(worker: Worker) -> None:
+    worker.shows("IDLE+DRAIN", "Kill task failed")
+    worker.check()
+    (worker.place / "CPUS").write_text("0\n")
+    assert worker.check() == ("", [])
+    (worker.place / "CPUS").write_text("0-3\n")
+
+    assert [worker.check()[1], worker.check()[1]] == [[], ["update", "NodeName=node1", "State=RESUME"]]
+
+
+def test_after_a_failed_prolog_it_must_succeed_twice(worker: Worker) -> None:
+    worker.shows("IDLE+DRAIN", "Prolog error", "slurm")
+    for name in ("Prolog", "Epilog"):
+        script = f'#!/bin/sh\necho "{name} $SLURM_JOB_ID $SLURM_JOB_USER" >> {worker.place}/ran\n'
+        (worker.place / name).write_text(f"{script}[ ! -e {worker.place}/bad ] || {{ echo no licence; exit 3; }}\n")
+        (worker.place / name).chmod(0o755)
+    (worker.place / "slurm.conf").write_text(f"Prolog={worker.place}/Prolog\nepilog = {worker.place}/Epilog\n")
+    (worker.place / "bad").touch()
+
+    assert worker.check() == ("node1 stays drained (Prolog error): Prolog: no licence\n", [])
+    assert worker.check() == ("", [])
+    (worker.place / "bad").unlink()
+    (worker.place / "ran").unlink()
+    assert [worker.check()[1], worker.check()[1]] == [[], ["update", "NodeName=node1", "State=RESUME"]]
+    assert (worker.place / "ran").read_text().splitlines() == ["Prolog 0 root", "Epilog 0 root"] * 2
+
+
+def test_another_drain_of_the_same_kind_must_be_fine_twice_itself(worker: Worker) -> None:
+    worker.shows("IDLE+DRAIN", "Kill task failed")
+    worker.check()
+    shown = worker.place / "shown"
+    shown.write_text(shown.read_text().replace("T10:00:00", "T10:00:30"))
+
+    assert [worker.check()[1], worker.check()[1]] == [[], ["update", "NodeName=node1", "State=RESUME"]]
+
+
+def test_what_is_left_of_a_lost_job_is_ended_after_a_time(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    ended: list[str] = []
+    monkeypatch.setattr(health, "uptime", lambda: now)
+    monkeypatch.setattr(health, "log", lambda text: None)
+    monkeypatch.setattr(health, "end", lambda number, pids: ended.append(number))
+
+    first = health.settle(["7"], {"7": [1]}, {})
+    now += health.LOST_SECONDS - 1
+    first = health.settle(["7", "8"], {"7": [1], "8": [2]}, first)
+    assert (first, ended) == ({"7": 1000.0, "8": now}, [])
+    now += 1
+    assert (health.settle(["7"], {"7": [1]}, first), ended) == ({"7": 1000.0}, ["7"])
+
+
+def test_only_root_can_pose_as_a_slurmstepd(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "PROC", str(place / "PROC"))
+    process = place / "PROC" / "12"
+    process.mkdir()
+    (process / "cgroup").write_text("0::/user.slice\n")
+    (process / "cmdline").write_text("slurmstepd: [7.batch]\0")
+    seen = os.stat_result((0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+    monkeypatch.setattr(health.os, "stat", lambda _: seen)
+    assert health.processes() == {"7": [12]}
+
+    seen = os.stat_result((0, 0, 0, 0, 2001, 0, 0, 0, 0, 0))
+    assert health.processes() == {}
+
+
+def test_what_is_remembered_is_for_root_only(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "REMEMBERED", str(place / "remembered"))
+    kept = health.Memory(fine="x", lost={"7": 1.5})
+
+    health.remember(kept)
+
+    assert health.recall() == kept
+    assert (place / "remembered").stat().st_mode & 0o777 == 0o600
+    (place / "remembered").write_text("{")
+    assert health.recall() == health.Memory()
+
+
+# An administrator drains between the check's question and its resume
+
+
+def test_a_drain_just_before_the_resume_is_restored(worker: Worker) -> None:
+    worker.shows("IDLE+DRAIN", OURS)
+    text = (worker.place / "bin" / "scontrol").read_text()
+    fan = line("IDLE+DRAIN", "fan", "ann").strip()
+    late = text.replace('echo "scontrol: $line"', f'echo "{fan}" > {worker.place}/shown; echo "scontrol: $line"')
+    command(worker.place, "scontrol", late.removeprefix("#!/bin/sh\n"))
+
+    said, told = worker.check()
+
+    assert told == ["update", "NodeName=node1", "State=DRAIN", "Reason=fan"]
+    assert said == "node1 stays as ann drained it meanwhile: fan\n"
+
+
+def test_a_drain_at_the_very_resume_is_restored_where_slurm_still_shows_it(worker: Worker) -> None:
+    worker.shows("IDLE+DRAIN", OURS)
+    (worker.place / "after").write_text(line("IDLE", "fan", "ann"))
+
+    assert worker.check()[1] == ["update", "NodeName=node1", "State=DRAIN", "Reason=fan"]

@@ -3,8 +3,9 @@
 """HealthCheckProgram of Slurm, run as root by slurmd before it registers and in every HealthCheckInterval.
 
 Drains this worker when it has less than slurm.conf declares, when the share, scratch or its own disk cannot be used,
-when the clock is off, when a cgroup controller is missing or when a drop-in fails; resumes it once nothing is wrong. A
-drain that is not its own stays.
+when the clock is off, when a cgroup controller is missing or when a drop-in fails; resumes it once nothing is wrong.
+Takes back what Slurm drained for a job once nothing is left of it, and ends processes of jobs that slurmctld has given
+up. An administrator's drain stays.
 
 slurmd runs it with SLURMD_NODENAME and nothing else in the environment, and waits for the end of its output
 (run_script_health_check in src/slurmd/slurmd/slurmd.c, 21.08 to 24.11).
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import json
 import os
 import re
 import select
@@ -41,6 +43,9 @@ MEMORY = "/proc/meminfo"
 CPUS = "/sys/devices/system/cpu/online"
 CONTROLLERS = "/sys/fs/cgroup/cgroup.controllers"
 CONTROLLERS_V1 = "/proc/cgroups"
+PROC = "/proc"
+REMEMBERED = "/run/slurmstead-health.json"
+"""What the last check saw, for root only; see Memory."""
 
 DEADLINE = 50
 """Seconds for everything; slurmd kills a check after 60."""
@@ -52,7 +57,11 @@ DROP_IN_SECONDS = 15
 """Seconds for a drop-in, and before that for one of the same name that another check runs."""
 DROP_IN_LOOK_SECONDS = 2 * DROP_IN_SECONDS + 2
 """Seconds for both; with what comes after them it is less than DEADLINE."""
-SCONTROL_SECONDS = 6
+SCONTROL_SECONDS = 5
+FIELDS = "CPUs:0 ,Memory:0 ,StateComplete:0 ,User:0 ,Timestamp:0 ,Reason:0"
+"""Asked of sinfo; without a width each field is as long as it is, and is followed by the space."""
+LOST_SECONDS = 300
+"""Seconds that processes of a lost job may still have to end by themselves."""
 
 PREFIX = "slurmstead: "
 LONGEST = 250
@@ -73,6 +82,8 @@ class Node(NamedTuple):
     reason: str = ""
     author: str = ""
     """Who gave the reason."""
+    since: str = ""
+    """When it was given."""
 
 
 class Settings(NamedTuple):
@@ -95,14 +106,56 @@ class Action(NamedTuple):
     reason: str = ""
 
 
+class Verdict(NamedTuple):
+    """A reason with which Slurm drains a node and never resumes it."""
+
+    authors: tuple[str, ...]
+    """slurmd and slurmstepd act as root, slurmctld as slurm."""
+    jobs: bool = False
+    """Whether it is about a job, of which nothing may be left."""
+    trial: bool = False
+    """Whether Prolog and Epilog must succeed before the node is resumed."""
+
+
+class Memory(NamedTuple):
+    """What one check tells the next one."""
+
+    fine: str = ""
+    """The drain by Slurm whose cause was gone, as its reason and time."""
+    kept: str = ""
+    """Why such a drain stayed."""
+    lost: dict[str, float] = {}
+    """When each lost job was first seen, in seconds since boot, by its number."""
+
+
 # What Slurm says and what to do about it: pure functions.
 
 IN_SERVICE = {"IDLE", "ALLOCATED", "MIXED"}
 DRAINED = {"DRAIN", "DRAINED", "DRAINING"}
 LEFT_ALONE = ("REBOOT", "POWER", "FAIL", "FUTURE")
 """Beginnings of states in which a resume would undo what a person or slurmctld has under way."""
-OWN_VERDICT = re.compile(r"Low (RealMemory|CPUs|socket)")
-"""How slurmctld begins its reason when a node registers with less than declared (node_mgr.c: validate_node_specs)."""
+VERDICTS = {
+    "Low RealMemory": Verdict(("slurm",)),
+    "Low CPUs": Verdict(("slurm",)),
+    "Low socket*core*thread count": Verdict(("slurm",)),
+    "Low TmpDisk": Verdict(("slurm",)),
+    "SlurmdSpoolDir is full": Verdict(("root",)),
+    "Kill task failed": Verdict(("root", "slurm"), jobs=True),
+    "Duplicate jobid": Verdict(("root", "slurm"), jobs=True),
+    "Prolog error": Verdict(("slurm",), jobs=True, trial=True),
+    "Prolog/Epilog failure": Verdict(("slurm",), jobs=True, trial=True),
+    "Epilog error": Verdict(("slurm",), jobs=True, trial=True),
+    "batch job complete failure": Verdict(("slurm",), jobs=True, trial=True),
+}
+"""By how the reason begins (22.05 to 24.11: node_mgr.c, agent.c, job_mgr.c and proc_req.c of slurmctld, mgr.c and
+step_terminate_monitor.c of slurmstepd). The same list, with the other reasons, is in workers/reasons.py."""
+
+JOB_GROUP = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
+"""The control group of a job's process, version 1 or 2."""
+STEPD = re.compile(r"slurmstepd: \[(\d+)")
+"""How a slurmstepd calls itself."""
+ON_NODES = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT")
+"""States of a job that is on its nodes (squeue(1))."""
 
 
 def parse(line: str) -> Node:
@@ -114,7 +167,7 @@ def parse(line: str) -> Node:
     before, _, after = line.partition(" Reason=")
     # Backwards, so that the first of two wins: a comment, which is free text, stands behind.
     fields = dict(word.split("=", 1) for word in reversed(before.split()) if "=" in word)
-    found = re.match(r"(.*?)(?: \[([^\s@\]]+)@[^\]]+\].*)?$", after.strip(), re.DOTALL)
+    found = re.match(r"(.*?)(?: \[([^\s@\]]+)@([^\]]+)\].*)?$", after.strip(), re.DOTALL)
     states = {word.rstrip("*~#!%$@^-") for word in fields["State"].split("+")}
     if "*" in fields["State"]:
         states.add("NOT_RESPONDING")
@@ -124,7 +177,24 @@ def parse(line: str) -> Node:
         int(fields["RealMemory"]),
         found[1] if found else "",
         (found[2] or "") if found else "",
+        (found[3] or "") if found else "",
     )
+
+
+def as_scontrol(line: str) -> str:
+    """Return a line of sinfo with FIELDS in the words of `scontrol show node`; any other line unchanged.
+
+    >>> as_scontrol("8 900 idle+drain root 2026-11-20T09:00:00 fan [2]")
+    'CPUTot=8 RealMemory=900 State=IDLE+DRAIN Reason=fan [2] [root@2026-11-20T09:00:00]'
+    >>> as_scontrol("8 900 idle root Unknown none")
+    'CPUTot=8 RealMemory=900 State=IDLE'
+    """
+    fields = line.split(" ", 5)
+    if len(fields) < 6 or not fields[0].isdigit() or not fields[1].isdigit():
+        return line
+    cpus, memory, state, user, when, reason = fields
+    shown = f"CPUTot={cpus} RealMemory={memory} State={state.upper()}"
+    return shown if when == "Unknown" else f"{shown} Reason={reason} [{user}@{when}]"
 
 
 def below_declared(node: Node, cpus: int, memory: int) -> list[str]:
@@ -179,16 +249,27 @@ def kind(reason: str) -> str:
     return re.sub(r"\d+", "", reason)
 
 
+def verdict(node: Node) -> Verdict | None:
+    """Return Slurm's own verdict on a drained node, if its reason is one.
+
+    >>> verdict(Node(frozenset(), 4, 900, "Kill task failed", "root"))
+    Verdict(authors=('root', 'slurm'), jobs=True, trial=False)
+    """
+    known = (known for start, known in VERDICTS.items() if node.reason.startswith(start))
+    return next((known for known in known if node.author in known.authors), None)
+
+
 def decide(node: Node, causes: Iterable[str]) -> Action | None:
     """Return what has to change.
 
-    What another drained, or put down with a reason, is left alone. slurmctld's own verdict at registration counts as
-    ours: it is about the same, and slurmctld would never take the drain back.
+    What another drained, or put down with a reason, is left alone. Slurm's own verdict counts as ours, because Slurm
+    would never take the drain back; where it is about a job, the reason stays until the node is resumed.
     """
     if any(state.startswith(LEFT_ALONE) for state in node.states):
         return None
     drained = bool(node.states & DRAINED)
-    ours = node.reason.startswith(PREFIX) or (node.author == "slurm" and bool(OWN_VERDICT.match(node.reason)))
+    slurms = verdict(node)
+    ours = node.reason.startswith(PREFIX) or slurms is not None
     if drained and not ours:
         return None
     if "DOWN" in node.states and not ours and node.reason not in ("", "Not responding"):
@@ -197,6 +278,8 @@ def decide(node: Node, causes: Iterable[str]) -> Action | None:
     if len(reason) > LONGEST:
         reason = reason[: LONGEST - 3] + "..."
     if reason != PREFIX:
+        if drained and slurms and slurms.jobs:
+            return None
         return None if drained and kind(reason) == kind(node.reason) else Action("DRAIN", reason)
     # A node that has not registered since is not known to be good; one with INVALID_REG would be drained again at once.
     if drained and node.states & IN_SERVICE and not node.states & {"NOT_RESPONDING", "INVALID_REG"}:
@@ -442,6 +525,17 @@ def run_drop_in(name: str, node: str) -> str:
     return overdue(name)
 
 
+def is_dead(name: str, answered: bool) -> bool:
+    """Say whether something has not answered in two checks in a row; a server that is busy for once is not dead."""
+    mark = f"{LOCK}{name}.slow"
+    was_slow = os.path.exists(mark)
+    if answered and was_slow:
+        os.unlink(mark)
+    elif not answered:
+        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    return was_slow and not answered
+
+
 def slow_causes(wanted: Settings) -> list[str]:
     """Return what is wrong with disks, share and clock, and what the drop-ins say."""
     silent = {
@@ -455,6 +549,10 @@ def slow_causes(wanted: Settings) -> list[str]:
     own = {name: begin(functools.partial(run_drop_in, name, wanted.node), DROP_IN_LOOK_SECONDS) for name in drop_ins()}
     started = {name: start(name, look) for name, look in looks(wanted).items()}
     answers = {name: finish(look) for name, look in started.items()}
+    # All workers ask the same server, so one slow answer would drain the whole cluster.
+    if wanted.share and not is_dead("share", answers["share"] is not None) and answers["share"] is None:
+        log(f"share {wanted.share} is slow, no answer in {LOOK_SECONDS} s: drained if the next check gets none either")
+        answers["share"] = ""
     causes = [silent[name] if answer is None else answer for name, answer in answers.items()]
     for name, begun in own.items():
         answer = finish(begun)
@@ -462,16 +560,125 @@ def slow_causes(wanted: Settings) -> list[str]:
     return [cause for cause in causes if cause]
 
 
+def configured(key: str) -> str:
+    """Return the value of a key in slurm.conf, such as the path of Prolog; empty without one."""
+    texts = [read(path) for path in CONFIGURATIONS if os.path.exists(path)]
+    found = re.findall(rf"^\s*{key}\s*=\s*(\S+)", texts[0], re.MULTILINE | re.IGNORECASE) if texts else []
+    return str(found[-1]) if found else ""
+
+
+def run_hook(key: str, path: str, node: str) -> str:
+    """Run Prolog or Epilog for a job 0 of root; returns why it failed, or nothing."""
+    job = {"SLURM_JOB_ID": "0", "SLURM_JOBID": "0", "SLURM_JOB_UID": "0", "SLURM_JOB_USER": "root"}
+    try:
+        done = subprocess.run(
+            [path],
+            cwd="/",
+            env={"LC_ALL": "C.UTF-8", "PATH": PATH, "SLURMD_NODENAME": node, **job},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    except OSError as error:
+        return f"{key} cannot be run: {error.strerror}"
+    return drop_in_cause(key, done.returncode, done.stdout)
+
+
+def trial_cause(node: str) -> str:
+    """Try Prolog, then Epilog, which removes what Prolog made; returns why one failed, or nothing."""
+    for key in ("Prolog", "Epilog"):
+        path = configured(key)
+        if path:
+            cause = finish(begin(functools.partial(run_hook, key, path, node), DROP_IN_SECONDS))
+            if cause != "":
+                return overdue(key) if cause is None else cause
+    return ""
+
+
+# What is left of jobs.
+
+
+def job_of(pid: int) -> str:
+    """Return the number of the job to which a process belongs, or nothing.
+
+    A user's process can call itself anything, but it cannot leave its control group.
+    """
+    try:
+        if found := JOB_GROUP.search(read(f"{PROC}/{pid}/cgroup")):
+            return found[1]
+        found = STEPD.match(read(f"{PROC}/{pid}/cmdline")) if os.stat(f"{PROC}/{pid}").st_uid == 0 else None
+    except OSError:
+        return ""
+    return found[1] if found else ""
+
+
+def processes() -> dict[str, list[int]]:
+    """Return the processes of each job on this node, by its number."""
+    found: dict[str, list[int]] = {}
+    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):
+        if number := job_of(pid):
+            found.setdefault(number, []).append(pid)
+    return found
+
+
+def started_by(pids: Iterable[int]) -> list[int]:
+    """Return processes and all that they have started, which need not be in a control group."""
+    parents: dict[int, list[int]] = {}
+    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):
+        try:
+            parent = int(read(f"{PROC}/{pid}/stat").rpartition(")")[2].split()[1])
+        except (OSError, IndexError):
+            continue
+        parents.setdefault(parent, []).append(pid)
+    found = list(pids)
+    for pid in found:
+        found += [child for child in parents.get(pid, []) if child not in found]
+    return found
+
+
+def end(number: str, pids: Iterable[int]) -> None:
+    """Kill what is left of a job."""
+    for pid in started_by(pid for pid in pids if job_of(pid) == number):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def uptime() -> float:
+    """Return the seconds since boot; no correction of the clock moves it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def recall() -> Memory:
+    """Return what the last check left."""
+    try:
+        return Memory(**json.loads(read(REMEMBERED)))
+    except (OSError, ValueError, TypeError):
+        return Memory()
+
+
+def remember(new: Memory) -> None:
+    """Keep it for the next check, until the next boot."""
+    if new == recall():
+        return
+    path = f"{REMEMBERED}.{os.getpid()}"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(new._asdict(), file)
+    os.replace(path, REMEMBERED)
+
+
 # What is asked of and told to slurmctld.
 
 
-def run(*command: str, seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run a command."""
+def run(*command: str, seconds: float, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command; `text` is its input."""
     environment = {"PATH": PATH, **os.environ, "LC_ALL": "C.UTF-8"}
     return subprocess.run(
         command,
         env=environment,
-        stdin=subprocess.DEVNULL,
+        input=text,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -481,13 +688,24 @@ def run(*command: str, seconds: float) -> subprocess.CompletedProcess[str]:
     )
 
 
-def scontrol(*arguments: str) -> tuple[bool, str]:
-    """Return whether it succeeded, and what it said."""
+def ask(*command: str) -> tuple[bool, str]:
+    """Return whether a command of Slurm succeeded, and what it said."""
     try:
-        done = run("scontrol", *arguments, seconds=SCONTROL_SECONDS)
+        done = run(*command, seconds=SCONTROL_SECONDS)
     except subprocess.TimeoutExpired:
         return False, f"no answer in {SCONTROL_SECONDS} s"
+    except OSError as error:
+        return False, f"{command[0]}: {error.strerror}"
     return done.returncode == 0, done.stdout.strip()
+
+
+def dialogue(*commands: str) -> list[str]:
+    """Return the lines that one scontrol prints for several commands, without its prompts."""
+    try:
+        done = run("scontrol", "--oneliner", seconds=SCONTROL_SECONDS, text="".join(f"{word}\n" for word in commands))
+    except subprocess.TimeoutExpired:
+        return [f"error: no answer in {SCONTROL_SECONDS} s"]
+    return [line.removeprefix("scontrol: ").strip() for line in done.stdout.splitlines()]
 
 
 def log(text: str) -> None:
@@ -504,11 +722,88 @@ def stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def show(node: str) -> Node | str:
-    """Return what slurmctld says of a node, or why that is not known."""
-    ok, said = scontrol("--oneliner", "show", "node", node)
+    """Return what slurmctld says of a node, or why that is not known.
+
+    sinfo fetches one node if only one is named (src/sinfo/sinfo.c, 22.05 to 24.11), scontrol always all of them. sinfo
+    shows no node that is in no partition.
+    """
+    ok, said = ask("sinfo", "--noheader", "--Node", "--all", "--noconvert", f"--nodes={node}", f"--Format={FIELDS}")
+    for line in said.splitlines() if ok else ():
+        if (shown := as_scontrol(line)) != line:
+            return parse(shown)
+    ok, said = ask("scontrol", "--oneliner", "show", "node", node)
     # Warnings of a library are in separate lines.
     lines = [line for line in said.splitlines() if line.startswith("NodeName=")]
     return parse(lines[0]) if ok and lines else said or "no answer"
+
+
+def is_on(line: str, node: str) -> bool:
+    """Say whether a job is on a node, from a line of `scontrol -o show job`."""
+    # Backwards, so that the first of two wins, as in parse.
+    fields = dict(word.split("=", 1) for word in reversed(line.split()) if "=" in word)
+    if fields.get("JobState") not in ON_NODES:
+        return False
+    nodes = fields.get("NodeList", "")
+    return nodes == node or node in ask("scontrol", "show", "hostnames", nodes)[1].split()
+
+
+def lost_jobs(found: Iterable[str], node: str) -> list[str] | None:
+    """Return the jobs, of those found on this node, that slurmctld does not have on it; None if it does not say."""
+    numbers = list(found)
+    lines = dialogue(*(f"show job {number}" for number in numbers)) if numbers else []
+    # A job that slurmctld has forgotten is an error too; its own echo is not.
+    if any("error" in line and "Invalid job id" not in line for line in lines if not line.startswith("JobId=")):
+        return None
+    known = {re.split(r"[= ]", line, maxsplit=2)[1]: line for line in lines if line.startswith("JobId=")}
+    return [number for number in numbers if number not in known or not is_on(known[number], node)]
+
+
+def settle(lost: Iterable[str], found: dict[str, list[int]], before: dict[str, float]) -> dict[str, float]:
+    """Report the lost jobs, and end those that were first seen too long ago; returns when each was first seen."""
+    now = uptime()
+    first = {number: before.get(number, now) for number in lost}
+    for number, since in first.items():
+        shown = f"{len(found[number])} processes of job {number}, which slurmctld no longer has on this node"
+        if number not in before:
+            log(f"found {shown}; they are ended in {LOST_SECONDS} s")
+        elif now - since >= LOST_SECONDS:
+            log(f"ending {shown}")
+            end(number, found[number])
+    return first
+
+
+def stays(node: str, seen: Node, lost: list[str] | None, before: Memory) -> Memory:
+    """Return whether the cause of Slurm's drain is gone, as the next check must know it."""
+    judged = verdict(seen)
+    if judged is None or not judged.jobs:
+        return Memory()
+    if lost is None:
+        kept = "slurmctld does not say which jobs it has here"
+    elif lost:
+        kept = f"processes of job {', '.join(lost)} are left"
+    else:
+        kept = trial_cause(node) if judged.trial else ""
+    if kept and kept != before.kept:
+        log(f"{node} stays drained ({seen.reason}): {kept}")
+    return Memory(kept=kept) if kept else Memory(fine=f"{seen.reason} {seen.since}")
+
+
+def resume(node: str, seen: Node) -> tuple[bool, str]:
+    """Resume a node; drain it again if an administrator has drained it meanwhile.
+
+    Slurm compares nothing when it resumes a node. So the same scontrol shows the node just before and just after: 22.05
+    shows the drain that was removed only before, 24.11 without accounting afterwards, too
+    (clusteracct_storage_g_node_up).
+    """
+    lines = dialogue(f"show node {node}", f"update NodeName={node} State=RESUME", f"show node {node}")
+    for shown in (parse(line) for line in lines if line.startswith("NodeName=")):
+        other = (shown.reason, shown.author, shown.since) != (seen.reason, seen.author, seen.since)
+        # What slurmctld itself says, such as `Not responding`, is not a decision.
+        if shown.reason and shown.author != "slurm" and other:
+            ok, said = ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={shown.reason}")
+            return ok, f"{node} stays as {shown.author} drained it meanwhile: {shown.reason}" if ok else said
+    errors = [line for line in lines if "error" in line.lower() and not line.startswith("NodeName=")]
+    return not errors, "; ".join(errors) or report(Action("RESUME"), node, seen)
 
 
 def report(action: Action, node: str, before: Node) -> str:
@@ -525,18 +820,32 @@ def main() -> int:
     wanted = settings()
     causes = cgroup_causes() + slow_causes(wanted)
     seen_cpus, seen_memory = cpus(), memory()
-    # Asked last, so that a person's drain in the meantime is seen.
+    # Before slurmctld is asked, which knows a job before its first process starts.
+    found = processes()
+    # Asked last, so that an administrator's drain in the meantime is seen.
     node = show(wanted.node)
     if isinstance(node, str):
         # Without slurmctld nothing can be drained, and no job starts.
         log(f"slurmctld says nothing of {wanted.node}: {node}")
         return 0
+    before = recall()
+    lost = lost_jobs(found, wanted.node)
+    now = Memory(lost=before.lost if lost is None else settle(lost, found, before.lost))
     action = decide(node, below_declared(node, seen_cpus, seen_memory) + causes)
+    if action == Action("RESUME"):
+        now = stays(wanted.node, node, lost, before)._replace(lost=now.lost)
+        # Twice in a row: a job that is ending has no process at times.
+        if now.kept or (now.fine and now.fine != before.fine):
+            action = None
+    remember(now)
     if action is None:
         return 0
-    told = [f"NodeName={wanted.node}", f"State={action.state}"]
-    ok, said = scontrol("update", *told, *([f"Reason={action.reason}"] if action.reason else []))
-    log(report(action, wanted.node, node) if ok else f"scontrol update {' '.join(told)} failed: {said}")
+    if action.state == "RESUME":
+        ok, said = resume(wanted.node, node)
+    else:
+        ok, said = ask("scontrol", "update", f"NodeName={wanted.node}", "State=DRAIN", f"Reason={action.reason}")
+        said = report(action, wanted.node, node) if ok else said
+    log(said if ok else f"scontrol update NodeName={wanted.node} State={action.state} failed: {said}")
     return 0 if ok else 1
 
 

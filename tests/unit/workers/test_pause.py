@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 from ansible.module_utils.slurmstead.workers import pause as worker_pause
 from ansible.module_utils.slurmstead.workers.pause import Before, PauseError, Worker
@@ -30,6 +33,11 @@ class Cluster(Slurm):
     def nodes(self) -> dict[str, dict[str, str]]:
         said = f" Reason={self.reason} [root@2026-11-21T14:50:33]" if self.reason else ""
         return read_nodes(f"NodeName=n1 State={self.shown} SlurmdStartTime={self.started}{said}")
+
+    def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Resume; no administrator drains meanwhile."""
+        self.update(compress(seen), "RESUME")
+        return []
 
     def update(self, nodes: str, state: str, reason: str = "") -> None:
         assert nodes == "n1"

@@ -27,6 +27,16 @@ def test_the_health_check_and_the_playbooks_begin_their_reasons_alike() -> None:
     assert health.PREFIX == reasons.HEALTH
 
 
+def test_the_health_check_takes_back_what_the_table_says() -> None:
+    assert {start: verdict.authors for start, verdict in health.VERDICTS.items()} == reasons.TAKEN_BACK
+
+
+def test_the_documentation_has_each_reason_that_slurm_leaves_behind() -> None:
+    text = (ROOT / "docs" / "health-checks.md").read_text()
+
+    assert [start for start in (*reasons.TAKEN_BACK, reasons.GRES) if f"`{start}" not in text] == []
+
+
 def test_no_other_file_spells_a_reason() -> None:
     spelled = re.compile(f"[\"']{reasons.HEALTH}|[\"' ]({'|'.join(reasons.OPERATIONS.values())})[\"'\n]")
     files = [path for place in ("playbooks", "plugins", "roles") for path in (ROOT / place).rglob("*")]

@@ -14,6 +14,7 @@ from ansible.module_utils.slurmstead.workers.reboot import (
     Phase,
     Reboot,
     RebootError,
+    noted,
     phase,
     seconds,
 )
@@ -55,6 +56,25 @@ def test_the_state_and_the_time_of_boot_say_how_far_a_reboot_is(state: str, boot
 
 def test_a_node_that_somebody_drained_is_back_although_it_is_drained() -> None:
     assert phase(Before(BEFORE.boot, "fan"), node("IDLE+DRAIN", NEW, "fan")) is Phase.BACK
+
+
+@pytest.mark.parametrize(
+    ("before", "state", "reason", "expected"),
+    [
+        (None, "MIXED+DRAIN+REBOOT_REQUESTED", "fan", "fan"),
+        ("fan", "MIXED+DRAIN+REBOOT_REQUESTED", "stead reboot", None),
+        (None, "DOWN+DRAIN+REBOOT_ISSUED", "fan", "fan"),
+        (None, "DOWN+DRAIN+REBOOT_ISSUED", "stead reboot : reboot issued", None),
+        ("fan", "DOWN+DRAIN+REBOOT_ISSUED", "fan : reboot issued", "fan"),
+        ("fan", "DOWN+REBOOT_ISSUED", "reboot issued", "fan"),
+        ("fan", "IDLE", "", "fan"),
+    ],
+)
+def test_a_drain_of_an_administrator_during_the_reboot_is_restored_afterwards(
+    before: str | None, state: str, reason: str, expected: str | None
+) -> None:
+    boot = NEW if state == "IDLE" else OLD
+    assert noted(Before(BEFORE.boot, before), node(state, boot, reason)).drained == expected
 
 
 class Waits(Slurm):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 
 import pytest
 
 from ansible.module_utils.slurmstead.reach import cluster_lock
 from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
-from ansible.module_utils.slurmstead.slurm.hostlist import expand
+from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+from ansible.module_utils.slurmstead.workers import reasons
 from ansible.module_utils.slurmstead.workers import service as worker_service
 from ansible.module_utils.slurmstead.workers.service import Service, ServiceError, on, unready
 
@@ -45,6 +47,19 @@ def test_only_jobs_that_are_on_the_workers_count() -> None:
     assert on(State((here, there, waits)), ["n2", "n4"]) == (here,)
 
 
+def test_the_states_of_many_workers_are_judged_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = []
+    real = reasons.is_drained
+    monkeypatch.setattr(reasons, "is_drained", lambda shown: judged.append(1) or real(shown))
+    monkeypatch.setattr(Cluster, "state", lambda self: State(()))
+    many = Cluster(**{f"n{number}": "State=IDLE Reason=x" for number in range(200)})
+
+    done = Service(many.lines, OURS, many).take_out("refuse", 1, check_mode=True)
+
+    assert done.changed
+    assert len(judged) <= 3 * 200
+
+
 class Cluster(Slurm):
     """A slurmctld that does as it is told; each worker has the words of its line."""
 
@@ -54,6 +69,11 @@ class Cluster(Slurm):
 
     def nodes(self) -> dict[str, dict[str, str]]:
         return read_nodes("\n".join(f"NodeName={name} {words}" for name, words in self.lines.items()))
+
+    def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Resume; no administrator drains meanwhile."""
+        self.update(compress(seen), "RESUME")
+        return []
 
     def update(self, nodes: str, state: str, reason: str = "") -> None:
         assert state == "RESUME"
@@ -120,6 +140,11 @@ class Busy(Slurm):
 
     def nodes(self) -> dict[str, dict[str, str]]:
         return {name: {"State": state, "Reason": reason} for name, (state, reason) in self.shown.items()}
+
+    def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Resume; no administrator drains meanwhile."""
+        self.update(compress(seen), "RESUME")
+        return []
 
     def update(self, nodes: str, state: str, reason: str = "") -> None:
         self.told.append((nodes, state, reason))

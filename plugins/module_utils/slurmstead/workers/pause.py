@@ -73,10 +73,8 @@ class Worker:
         if missing := wait_while(lambda: self._missing(before, restarted), SETTLE, PAUSE):
             raise PauseError(missing)
         self._account_for(before)
-        if self.name not in paused(self._nodes()):
-            return False
-        self.slurm.update(self.name, "RESUME")
-        return True
+        nodes = self._nodes()
+        return self.name in paused(nodes) and not self.slurm.resume({self.name: nodes[self.name]})
 
     def _nodes(self) -> Mapping[str, Mapping[str, str]]:
         nodes = self.slurm.nodes()

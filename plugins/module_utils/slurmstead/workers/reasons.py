@@ -19,10 +19,29 @@ HEALTH = "slurmstead: "
 roles/slurmd/files/health_check.py, a standalone program, has the same prefix.
 """
 
+TAKEN_BACK = {
+    "Low RealMemory": ("slurm",),
+    "Low CPUs": ("slurm",),
+    "Low socket*core*thread count": ("slurm",),
+    "Low TmpDisk": ("slurm",),
+    "SlurmdSpoolDir is full": ("root",),
+    "Kill task failed": ("root", "slurm"),
+    "Duplicate jobid": ("root", "slurm"),
+    "Prolog error": ("slurm",),
+    "Prolog/Epilog failure": ("slurm",),
+    "Epilog error": ("slurm",),
+    "batch job complete failure": ("slurm",),
+}
+"""Prefixes and authors of Slurm's permanent drains that the health check takes back once their cause is gone.
+
+health_check.py has the same list (VERDICTS), with the sources in Slurm, and docs/health-checks.md explains it.
+"""
+
 REBOOT = "stead reboot"
 UPGRADE = "stead upgrade"
 CHANGE = "waits for a change of the configuration (slurm_when_idle)"
 OPERATIONS = {
+    "move-share": "stead move-share",
     "remove-node": "stead remove-node",
     "replace-node": "stead replace-node",
     # The worker cannot communicate with slurmctld until it has the key; then its health check resumes it.
@@ -70,6 +89,16 @@ def is_of_health_check(reason: str) -> bool:
     (True, False)
     """
     return reason.startswith(HEALTH)
+
+
+def is_taken_back(reason: str, author: str) -> bool:
+    """Say whether the health check will resume a node that was drained so, by itself or by Slurm.
+
+    >>> is_taken_back("Kill task failed", "root"), is_taken_back("Prolog error", "ann")
+    (True, False)
+    """
+    authors = (authors for start, authors in TAKEN_BACK.items() if reason.startswith(start))
+    return is_of_health_check(reason) or author in next(authors, ())
 
 
 def unwell(shown: Fields) -> bool:

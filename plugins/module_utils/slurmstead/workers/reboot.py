@@ -67,6 +67,18 @@ def phase(before: Before, shown: Fields) -> Phase:
     return Phase.UNFIT if unfit else Phase.BACK
 
 
+def noted(before: Before, shown: Fields) -> Before:
+    """Return the state to restore, with the drain of an administrator who drained the node meanwhile.
+
+    While it reboots, its reason can only be one with which it was drained before, or an administrator's.
+    """
+    drained = before_reboot(shown)
+    under_way = phase(before, shown)
+    if under_way is Phase.WAITS or (under_way is Phase.REBOOTS and drained):
+        return Before(before.boot, drained)
+    return before
+
+
 class Reboot:
     """The reboot of one node."""
 
@@ -118,10 +130,7 @@ class Reboot:
                 raise RebootError(f"{self.node}: {other} has taken over the cluster lock")
             shown = self.slurm.nodes().get(self.node)
             if shown is not None:
-                # An administrator may drain it while it waits for its jobs.
-                before = Before(
-                    before.boot, before_reboot(shown) if phase(before, shown) is Phase.WAITS else before.drained
-                )
+                before = noted(before, shown)
                 now = phase(before, shown)
                 if now is not seen:
                     seen, since = now, time.monotonic()
@@ -150,6 +159,8 @@ class Reboot:
         """Raise RebootError for a node that has been in a phase for too long."""
         if seen is Phase.WAITS:
             jobs = slurm_jobs.in_words(self.slurm.state().on(self.node)) or "Slurm"
+            # To withdraw the reboot also resumes the node.
+            before = noted(before, self.slurm.nodes().get(self.node, {"State": "", "Reason": ""}))
             self.slurm.cancel_reboot(self.node)
             if before.drained is not None:
                 self.slurm.update(self.node, "DRAIN", before.drained)

@@ -149,10 +149,11 @@ class Service:
 
     def _undo(self, before: Nodes) -> None:
         """Resume workers, except those that their health check or, since then, an administrator drained."""
-        ours = drained(self.slurm.nodes(), before, self.reason)
+        nodes = self.slurm.nodes()
+        ours = drained(nodes, before, self.reason)
         fit = [name for name in ours if not unwell(before[name])]
         if fit:
-            self.slurm.update(compress(fit), "RESUME")
+            self.slurm.resume({name: nodes[name] for name in fit})
         for name in sorted(set(ours) - set(fit)):
             self.slurm.update(name, "DRAIN", before[name]["Reason"])
 
@@ -179,7 +180,7 @@ class Service:
             )
         nodes = self.slurm.nodes()
         kept = drained(nodes, self.names)
-        served = [name for name in self.names if name not in kept]
+        served = sorted(set(self.names) - set(kept))
         said = [f"{compress(served)} in service"] if served else []
         return Done(resumed.changed, (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))
 
@@ -196,6 +197,7 @@ class Service:
         nodes = self._nodes()
         ours = drained(nodes, self.names, self.reason)
         if ours and not check_mode:
-            self.slurm.update(compress(ours), "RESUME")
+            kept = self.slurm.resume({name: nodes[name] for name in ours})
+            ours = [name for name in ours if name not in kept]
         said = f"{compress(ours)} {'would be resumed' if check_mode else 'resumed'}"
         return Done(bool(ours), (said,) if ours else ())
