@@ -3,10 +3,11 @@
 
 Arguments:
 
-names    names of the machines that it must be able to resolve
+names    addresses of the machines that it must be able to resolve, by name
 units    units that must run, without `.service`
 paths    by directory: whether a separate file system must be mounted there
-ports    TCP ports that may be open
+ports    ports that may be open, for `tcp` and `udp`
+homes    directory of the homes on the share, and the same where this machine stores it (empty on the others)
 
 In its result, `facts` are the facts (see module_utils/slurmstead/doctor/facts), and `offset` the minimum and maximum
 lead of the machine's clock over this computer's, in seconds. Each probe has a timeout of some seconds.
@@ -34,7 +35,13 @@ class ActionModule(ActionBase):
         """Return the facts, and `offset`."""
         del tmp, task_vars
         # The same for all machines of a run, different in the next run (get_unique_id in ansible/utils/vars.py).
-        arguments = {"ports": [], **self._task.args, "salt": str(self._task._uuid)}
+        arguments = {
+            "ports": {"tcp": [], "udp": []},
+            "peers": {},
+            "homes": ["", ""],
+            **self._task.args,
+            "salt": str(self._task._uuid),
+        }
         execute, before = self._low_level_execute_command, time.time()
         result: dict[str, Any] = remote_call.ask(execute, "doctor.facts.everything", "collect", arguments)
         if "returned" in result:

@@ -9,6 +9,7 @@ facts              name under which the machines' results of doctor_facts were r
 credentials        name under which the results of doctor_credentials were registered
 files              Slurm's configuration files as rendered from the inventory, text by name
 groups, users      the declared accounts, see local_accounts
+by_hand            accounts that are not reported
 
 It fails if there is a finding. In its result, `findings` lists each finding's host, about, seen and advice, and
 `machines` is the number of machines to check.
@@ -73,7 +74,8 @@ def cluster(arguments: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]
         files=arguments.get("files") or {},
         accounts=_numbers(*declared),
         groups={group.name: group.gid for group in declared[0]},
-        logins=frozenset(str(login) for login in logins if login),
+        users={user.name: user for user in declared[1]},
+        by_hand=frozenset(str(login) for login in logins if login) | frozenset(arguments.get("by_hand") or ()),
     )
 
 

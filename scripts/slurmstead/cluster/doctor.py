@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead.errors import CheckFailed, SteadError
+from slurmstead.errors import CheckFailed, SteadError, UsageError
 from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook
 from slurmstead.runner.events import Event, HostEnded
@@ -60,10 +61,10 @@ def parse(result: Result) -> Report | None:
 
 
 class _Progress(Progress):
-    """Progress without the message of the task that fails because of findings; the report shows them."""
+    """Progress without the message of the task that fails because of what it found; the report shows that."""
 
     def event(self, event: Event) -> None:
-        if isinstance(event, HostEnded) and "findings" in event.result:
+        if isinstance(event, HostEnded) and {"findings", "lines"} & event.result.keys():
             event = dataclasses.replace(event, message="")
         super().event(event)
 
@@ -98,6 +99,41 @@ def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Re
     if report is not None:
         return report
     raise result.error or CheckFailed(f"nothing was checked: {inventory} has no machine", "Add machines to it.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What the doctor says about a job; `hopeless` if the job is unknown or can never run."""
+
+    lines: tuple[str, ...]
+    hopeless: bool
+
+    @property
+    def error(self) -> SteadError | None:
+        """CheckFailed if the job is unknown or can never run, else None."""
+        return CheckFailed("the job is unknown, or cannot run", "Read the lines above.") if self.hopeless else None
+
+
+def explain(console: Console, inventory: pathlib.Path, job: str, *, plain: bool = False) -> Explanation:
+    """Explain why a job waits, with progress on `console`.
+
+    :param job: the number of a job or of a task of an array
+    :raises SteadError: control could not be asked
+    """
+    if not re.fullmatch(r"[0-9]+(_[0-9]+)?", job):
+        raise UsageError(
+            f"--job {job} is not the number of a job", "Give a number that `squeue` shows, such as 7 or 7_2."
+        )
+    with _Progress(console, "explain-job.yml") as progress:
+        told = playbook.run(
+            PLAYBOOKS / "explain-job.yml", inventory, extra_vars={"job_number": job}, plain=plain, observer=progress
+        )
+    for result in told.results_of("doctor_job"):
+        if "lines" in result:
+            return Explanation(tuple(result["lines"]), result["hopeless"])
+    raise told.error or CheckFailed(
+        f"nothing was asked: {inventory} has no control node", "Add it to the group control."
+    )
 
 
 def print_report(console: Console, report: Report) -> None:

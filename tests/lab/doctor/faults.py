@@ -45,7 +45,29 @@ QUIET = [
         "systemd-run --quiet --unit=doctor-port python3 -m http.server 8888",
         "systemctl stop doctor-port",
         "port",
-        r"port 8888 is open to all networks \(python3, process \d+\)",
+        r"port 8888 listens on all networks \(python3, process \d+\)",
+    ),
+    Fault(
+        "node4",
+        "systemd-run --quiet --unit=doctor-udp python3 -c "
+        "'import socket, time; s = socket.socket(type=2); s.bind((\"\", 5353)); time.sleep(3600)'; sleep 2",
+        "systemctl stop doctor-udp",
+        "port",
+        r"UDP port 5353 is open to all networks \(python3, process \d+\)",
+    ),
+    Fault(
+        "node1",
+        "ip route add unreachable 10.77.0.2/32",
+        "ip route del unreachable 10.77.0.2/32",
+        "firewall",
+        r"it does not reach node2 on TCP port 6818 \(No route to host\) and 60001 \(No route to host\)",
+    ),
+    over(
+        "node2",
+        "/proc/meminfo",
+        "sed -e 's/^SwapTotal:.*/SwapTotal: 2097152 kB/' -e 's/^SwapFree:.*/SwapFree: 1048576 kB/' /proc/meminfo",
+        "swap",
+        "1024 MiB of swap are in use",
     ),
     over(
         "node2",

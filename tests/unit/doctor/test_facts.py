@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from ansible.module_utils.slurmstead.doctor.facts import machine, services, slurm
+from ansible.module_utils.slurmstead.doctor.facts import jobs, machine, network, people, services, slurm
+from ansible.module_utils.slurmstead.identity.accounts import Known
 from ansible.module_utils.slurmstead.slurm import daemons
 
 
@@ -119,11 +121,11 @@ def test_directories_of_one_file_system_are_known_as_such(tmp_path: pathlib.Path
     assert one == same != other
 
 
-def test_names_are_resolved_and_unknown_ones_have_no_address() -> None:
-    assert machine.resolved(["localhost", "no-such-name.invalid"]) == {
-        "localhost": ["127.0.0.1"],
-        "no-such-name.invalid": [],
+def test_only_names_that_are_resolved_wrongly_are_facts() -> None:
+    assert machine.misresolved({"localhost": "127.0.0.1", "no-such-name.invalid": "10.0.0.1"}) == {
+        "no-such-name.invalid": []
     }
+    assert machine.misresolved({"localhost": "10.0.0.1"}) == {"localhost": ["127.0.0.1"]}
 
 
 def test_people_are_known_by_both_numbers() -> None:
@@ -158,3 +160,75 @@ def test_files_of_packages_and_other_daemons_are_no_configuration(tmp_path: path
     os.symlink(tmp_path / "slurm.conf", tmp_path / "cgroup.conf")
 
     assert slurm.files(tmp_path) == {"slurm.conf": "x", "cgroup.conf": "x"}
+
+
+def test_keys_in_homes_are_counted_without_those_that_open_no_shell(tmp_path: pathlib.Path) -> None:
+    for name, text in {
+        "bob": "# mine\n\nssh-ed25519 AAAA one\nssh-ed25519 BBBB two\n",
+        "root": 'no-pty,command="echo Log in as debian" ssh-ed25519 AAAA one\n',
+        "carol": "",
+    }.items():
+        (tmp_path / name / ".ssh").mkdir(parents=True)
+        (tmp_path / name / ".ssh/authorized_keys").write_text(text)
+    homes = {name: str(tmp_path / name) for name in ("bob", "root", "carol", "dave")}
+
+    assert people.own_keys(homes) == {"bob": 2}
+
+
+def test_the_right_to_sudo_is_known_with_the_group_that_gives_it() -> None:
+    node = Known(
+        {"root": 0, "alice": 2001, "bob": 2002, "carol": 2003},
+        {"sudo": 27, "wheel": 28},
+        {"carol": 28},
+        members={"alice": frozenset({"sudo", "video"}), "bob": frozenset({"video"})},
+    )
+    entries = [{"username": "root"}, {"usergroup": "sudo"}, {"usergid": 28}, {"userid": 2002}]
+    entries += [{"username": "mallory", "negated": True}]
+
+    found = dict(people.allowed({"User_Specs": [{"User_List": entries}]}, node))
+
+    assert found == {"root": "", "alice": "sudo", "carol": "wheel", "bob": ""}
+
+
+def test_an_open_udp_port_is_seen_with_its_process() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        here.bind(("0.0.0.0", 0))
+        found = {port["port"]: port["pid"] for port in services.listening("udp")}
+        number = here.getsockname()[1]
+
+    assert found[number] == os.getpid()
+
+
+def test_a_port_is_reached_when_its_machine_accepts_or_refuses() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert network.unreached({"127.0.0.1": [port]}) == {}
+    assert network.unreached({"127.0.0.1": [port]}) == {}
+
+
+def test_a_port_without_an_answer_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drops(*_: object) -> socket.socket:
+        raise TimeoutError
+
+    monkeypatch.setattr(socket, "create_connection", drops)
+    assert network.unreached({"node2": [6818]}) == {"node2": {"6818": "no answer"}}
+    assert list(network.unreached({"no-such-name.invalid": [6818]})) == ["no-such-name.invalid"]
+
+
+def test_each_address_has_the_mtu_of_its_link() -> None:
+    assert set(network.mtus()) <= set(machine.addresses())
+    assert all(size >= 576 for size in network.mtus().values())
+
+
+def test_a_slurmstepd_of_root_is_a_step_and_that_of_a_user_is_not(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PROC", tmp_path)
+    for pid, title, owner in ((12, "slurmstepd: [7.batch]", 0), (13, "slurmstepd: [8.0]", 2001), (14, "sleep", 0)):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "cmdline").write_text(f"{title}\0")
+        os.chown(tmp_path / str(pid), owner, -1) if os.geteuid() == 0 else None
+
+    seen = set(jobs.here())
+
+    assert seen == ({"7"} if os.geteuid() == 0 else set())

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ansible.module_utils.slurmstead.doctor.findings import Cluster, Finding, findings
-from tests.doctor_facts import ADDRESSES, CONF, CONTROL, FILES, FOUND, NAMES, WORKERS, healthy
+from ansible.module_utils.slurmstead.identity.accounts import User
+from tests.doctor_facts import ADDRESSES, CONF, CONTROL, FILES, FOUND, KEY, NAMES, WORKERS, healthy
+
+ALICE = User("alice", 2001, "alice", (), "", "/bin/bash", (KEY,))
 
 
 def judge(machines: dict[str, dict[str, Any]], **more: Any) -> list[Finding]:
     known: dict[str, Any] = {"accounts": {"alice": (2001, 2001)}, "groups": {"alice": 2001}, "files": FILES}
-    known["logins"] = frozenset({"debian"})
+    known["users"] = {"alice": ALICE}
+    known["by_hand"] = frozenset({"debian"})
     return findings(Cluster(CONTROL, ADDRESSES, machines, **{**known, **more}))
 
 
@@ -55,6 +60,20 @@ def other_group(machines: dict[str, Any]) -> None:
         machines[name]["groups"]["lab"] = 3002 if name == "node1" else 3001
 
 
+def stranger(name: str, user: str, number: int, **made: Any) -> Callable[[dict[str, Any]], None]:
+    """Return what adds an account that the inventory does not have; `made` if it is one of those that we create."""
+
+    def change(machines: dict[str, Any]) -> None:
+        people = machines[name]["people"]
+        people["numbers"][user] = number
+        people["keys"][user] = [KEY]
+        people["sudo"][user] = "sudo"
+        if made:
+            people["made"][user] = {"left": False, "jobs": False, "groups": ["sudo"], **made}
+
+    return change
+
+
 OPEN = {"address": "0.0.0.0", "port": 8888, "process": "jupyter", "pid": 77}
 
 FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
@@ -64,16 +83,46 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "address: node1: it has the address 10.0.0.99, not 10.0.0.1",
     ),
     "resolved to another": (
-        at("node1", "resolved", "node2", value=["10.0.0.9"]),
+        at("node1", "misresolved", "node2", value=["10.0.0.9"]),
         "resolution: node1: it resolves node2 to 10.0.0.9",
     ),
     "names unknown": (
-        lambda machines: machines["node1"].update(resolved={"node1": ["127.0.1.1"]}),
+        lambda machines: machines["node1"].update(misresolved={"node1": ["127.0.1.1"], "node2": [], "node3": []}),
         "resolution: node1: it resolves node1 to 127.0.1.1 and cannot resolve node[2-3]",
+    ),
+    "no firewall": (at("node1", "firewall", value=False), "firewall: node1: its firewall is not loaded"),
+    "rpcbind": (
+        at("node1", "listening", value=[{"address": "0.0.0.0", "port": 111, "process": "rpcbind", "pid": 8}]),
+        "port: node1: port 111 listens on all networks (rpcbind, process 8)",
     ),
     "open port": (
         at("node1", "listening", value=[OPEN]),
-        "port: node1: port 8888 is open to all networks (jupyter, process 77)",
+        "port: node1: port 8888 listens on all networks (jupyter, process 77)",
+    ),
+    "open UDP port": (
+        at("node1", "udp", value=[{**OPEN, "port": 5353, "process": "avahi-daemon"}]),
+        "port: node1: UDP port 5353 listens on all networks (avahi-daemon, process 77)",
+    ),
+    "a firewall": (
+        at("node1", "unreached", value={"node2": {"6818": "no answer", "60001": "No route to host"}}),
+        "firewall: node1: it does not reach node2 on TCP port 6818 (no answer) and 60001 (No route to host)",
+    ),
+    "another MTU": (
+        at("node1", "mtus", "10.0.0.1", value=9000),
+        "mtu: node1: the MTU of its network is 9000, but 1500 on node[2-3]",
+    ),
+    "read-only export": (
+        at("node3", "exports", value=[{"path": "/srv/share", "client": "10.0.0.1", "readonly": True}]),
+        "export: node3: /srv/share is exported read-only to 10.0.0.1",
+    ),
+    "swap": (at("node1", "swap", value=64), "swap: node1: 64 MiB of swap are in use"),
+    "a step of no job": (
+        at("node2", "steps", value={"23": 61.0, "24": 59.0}),
+        "orphan: node2: it has a slurmstepd of job 23, which slurmctld does not know",
+    ),
+    "a job on no node": (
+        at("node1", "steps", value={}),
+        "job: node1: slurmctld has job 7 running here, but no process of it is left",
     ),
     "clock ahead": (
         at("node1", "offset", value=[597.0, 602.0]),
@@ -111,6 +160,46 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "another group with another number": (
         other_group,
         "groups: node1: the group lab has the ID 3002, but 3001 on node3",
+    ),
+    "departed": (
+        stranger("node1", "bob", 2002, left=False),
+        "people: node1: bob (2002) left the inventory, but can still log in",
+    ),
+    "account by hand": (
+        stranger("node1", "bob", 1001),
+        "people: node1: the account bob (1001) is not in the inventory; it has 1 key and may use sudo",
+    ),
+    "returned": (
+        at("node1", "people", "made", "alice", "left", value=True),
+        "people: node1: alice is in the inventory, but still locked",
+    ),
+    "departed with jobs": (
+        at("node3", "people", "made", "bob", value={"left": True, "jobs": True, "groups": []}),
+        "people: node3: the jobs of bob, who left the inventory, were not all cancelled",
+    ),
+    "group too many": (
+        at("node1", "people", "made", "alice", "groups", value=["sudo", "video"]),
+        "members: node1: alice is in the group sudo, video, unlike in the inventory",
+    ),
+    "another authorized key": (
+        at("node1", "people", "keys", "alice", value=[KEY, "ssh-rsa BBBB"]),
+        "keys: node1: /etc/ssh/authorized_keys.d/alice differs from the keys in the inventory",
+    ),
+    "keys without a user": (
+        at("node1", "people", "keys", "dave", value=[KEY]),
+        "keys: node1: /etc/ssh/authorized_keys.d/dave is for a user who is not in the inventory",
+    ),
+    "keys of root": (
+        at("node1", "people", "own_keys", "root", value=2),
+        "keys: node1: 2 keys in /root/.ssh/authorized_keys can log in as root",
+    ),
+    "sudo by a group": (
+        at("node1", "people", "sudo", "alice", value="sudo"),
+        "sudo: node1: alice may use sudo through the group sudo, which the inventory does not say",
+    ),
+    "sudo by a rule": (
+        at("node1", "people", "sudo", "backup", value=""),
+        "sudo: node1: backup may use sudo by a rule in sudoers, which the inventory does not say",
     ),
     "another key": (at("node1", "key", "digest", value="d2"), "key: node1: its MUNGE key differs from that of node3"),
     "no key": (
@@ -187,6 +276,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "no answer": (
         path("node1", "/share", error="no answer within 8 s"),
         "mount: node1: /share does not answer: no answer within 8 s",
+    ),
+    "share on the system's disk": (
+        path("node3", "/share", id="/"),
+        "separation: node3: /share is a directory of the server's own disk, which users of the share can fill",
     ),
     "full": (path("node1", "/", free=900), "space: node1: / is nearly full: 900 of 30000 MiB are free"),
     "no inodes": (
@@ -333,6 +426,43 @@ def test_a_credential_that_is_refused_for_no_known_reason_is_told_in_its_directi
     ]
 
 
+@pytest.mark.parametrize("center", ["node3", "node1"], ids=["control", "without control"])
+def test_the_machine_whose_key_in_memory_differs_is_named(center: str) -> None:
+    """Only one machine exchanges credentials with all others: control, or the first that answers."""
+    said = "Invalid credential"
+    machines = healthy()
+    others = [name for name in NAMES if name != center]
+    if center != "node3":
+        machines["node3"]["credential"] = {"error": "", "text": ""}
+        machines["node4"] = {**machines["node2"], "name": "node4"}
+        machines["node4"]["addresses"] = ["10.0.0.4"]
+        others = ["node2", "node4"]
+    for odd in (center, others[0]):
+        wrong = others if odd == center else [odd]
+        refused = {center: dict.fromkeys(wrong, said), **{name: {center: said} for name in wrong}}
+
+        found = judge(machines, refused=refused)
+
+        assert [(finding.about, finding.host) for finding in found if finding.about == "credential"] == [
+            ("credential", odd)
+        ]
+
+
+def test_a_refusal_in_one_direction_is_told_at_the_machine_that_is_not_control() -> None:
+    assert lines(judge(healthy(), refused={"node3": {"node1": "unmunge: Error: Replayed credential"}})) == [
+        "credential: node1: node3 cannot decode its credentials (Error: Replayed credential)"
+    ]
+
+
+def test_keys_that_all_differ_from_controls_are_findings_of_their_machines_only() -> None:
+    machines = healthy()
+    for name in WORKERS:
+        machines[name]["key"]["digest"] = "d2"
+    refused = {"node3": dict.fromkeys(WORKERS, "Invalid"), **{name: {"node3": "Invalid"} for name in WORKERS}}
+
+    assert {finding.about for finding in judge(machines, refused=refused)} == {"key"}
+
+
 def test_a_dead_slurmctld_is_told_of_once() -> None:
     machines = healthy()
     stopped("node3", "slurmctld")(machines)
@@ -433,6 +563,64 @@ def test_a_machine_that_slurm_has_switched_off_is_no_finding(state: str) -> None
     assert judge(machines, silent={"node1": "No route to host"}) == []
 
 
+@pytest.mark.parametrize(
+    ("default", "found"),
+    [("", []), ("pmi2", []), ("pmix", ["node1"]), ("pmix_v4", ["node1"])],
+)
+def test_a_worker_needs_the_library_of_the_default_mpi(default: str, found: list[str]) -> None:
+    machines = healthy()
+    machines["node2"]["pmix"] = True
+    files = {**FILES, "slurm.conf": f"{CONF}MpiDefault={default}\n" if default else CONF}
+    machines["node3"]["slurm"]["files"] = {**FOUND, "slurm.conf": files["slurm.conf"]}
+    for name in WORKERS:
+        machines[name]["slurm"]["fetched"] = machines["node3"]["slurm"]["files"]
+
+    seen = judge(machines, files=files)
+
+    assert [(finding.host, finding.about) for finding in seen] == [(name, "mpi") for name in found]
+
+
+def test_a_worker_that_is_off_is_no_firewall() -> None:
+    machines = healthy()
+    machines["node1"]["unreached"] = {"node2": {"6818": "no answer"}}
+    del machines["node2"]
+
+    assert lines(judge(machines, silent={"node2": "No route to host"})) == [
+        "ssh: node2: it cannot be checked (No route to host)"
+    ]
+
+
+def test_steps_that_one_side_may_not_know_yet_are_no_finding() -> None:
+    machines = healthy()
+    machines["node1"]["steps"] = {"9": 59.0}
+    machines["node3"]["slurm"]["steps"] = {"8": {"nodes": ["node2"], "age": 59.0}}
+
+    assert judge(machines) == []
+
+
+def test_without_an_answer_of_slurmctld_no_step_is_an_orphan() -> None:
+    machines = healthy()
+    del machines["node3"]["slurm"]["jobs"], machines["node3"]["slurm"]["steps"]
+    machines["node1"]["steps"] = {"9": 999.0}
+
+    assert judge(machines) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("Kill task failed [root@2026-11-20T09:00:00]", "its health check resumes it once the cause is gone"),
+        ("slurmstead: disk / is full [root@2026-11-20T09:00:00]", "the node is then resumed within a minute"),
+        ("fan [root@2026-11-20T09:00:00]", "`scontrol update nodename=node1 state=resume`"),
+    ],
+)
+def test_the_advice_says_who_resumes_a_drained_node(reason: str, advice: str) -> None:
+    machines = healthy()
+    machines["node3"]["slurm"]["nodes"]["node1"] = {"State": "IDLE+DRAIN", "Reason": reason}
+
+    assert [advice in finding.advice for finding in judge(machines)] == [True]
+
+
 def test_a_machine_that_slurm_could_not_switch_on_is_a_finding() -> None:
     machines = healthy()
     del machines["node1"]
@@ -456,7 +644,8 @@ def test_a_full_file_system_is_told_of_once() -> None:
     for where in ("/", "/share", "/srv/share"):
         machines["node3"]["paths"][where] |= {"id": "fd01", "free": 0}
 
-    assert lines(judge(machines)) == ["space: node3: / is nearly full: 0 of 30000 MiB are free"]
+    space = [line for line in lines(judge(machines)) if line.startswith("space")]
+    assert space == ["space: node3: / is nearly full: 0 of 30000 MiB are free"]
 
 
 def test_a_file_system_that_is_read_only_is_told_of_once() -> None:
@@ -496,6 +685,25 @@ def test_a_port_that_is_meant_is_not_called_open() -> None:
     machines = healthy()
     machines["node1"]["listening"].append({**OPEN, "address": ADDRESSES["node1"]})
     machines["node2"]["listening"].append(OPEN)
-    machines["node2"]["wanted"]["ports"].append(OPEN["port"])
+    machines["node2"]["wanted"]["ports"]["tcp"].append(OPEN["port"])
 
     assert judge(machines) == []
+
+
+def test_who_is_locked_or_managed_by_hand_is_no_finding() -> None:
+    machines = healthy()
+    stranger("node1", "bob", 2002, left=True)(machines)
+    machines["node1"]["people"]["locked"] = ["bob"]
+    del machines["node1"]["people"]["keys"]["bob"]
+    stranger("node2", "carl", 1001)(machines)
+
+    assert judge(machines, by_hand=frozenset({"debian", "carl"})) == []
+
+
+def test_a_declared_group_gives_the_right_to_sudo() -> None:
+    machines = healthy()
+    for name in NAMES:
+        machines[name]["people"]["made"]["alice"]["groups"] = ["sudo"]
+        machines[name]["people"]["sudo"]["alice"] = "sudo"
+
+    assert judge(machines, users={"alice": dataclasses.replace(ALICE, groups=("sudo",))}) == []

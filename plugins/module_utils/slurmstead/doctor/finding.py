@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ansible.module_utils.slurmstead.identity.accounts import User
 from ansible.module_utils.slurmstead.slurm.answers import flags
 
 Facts = Mapping[str, Any]
@@ -48,8 +49,10 @@ class Cluster:
     """Numeric IDs (user, primary group) of the declared users, by name."""
     groups: Mapping[str, int] = field(default_factory=dict)
     """Numeric IDs of the declared groups and of declared users' own groups, by name."""
-    logins: frozenset[str] = frozenset()
-    """Users as which Ansible logs in; their numeric IDs may differ."""
+    users: Mapping[str, User] = field(default_factory=dict)
+    """The declared users by name."""
+    by_hand: frozenset[str] = frozenset()
+    """Accounts that the inventory does not manage, also Ansible's own: numeric IDs, keys and rights may differ."""
 
     @property
     def brain(self) -> Facts:

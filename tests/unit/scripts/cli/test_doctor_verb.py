@@ -9,7 +9,7 @@ import yaml
 from slurmstead.cluster import doctor
 from slurmstead.errors import ExitCode
 from slurmstead.paths import PLAYBOOKS
-from tests.doctor_facts import ADDRESSES, CONTROL, FILES, healthy
+from tests.doctor_facts import ADDRESSES, CONTROL, FILES, KEY, healthy
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,8 @@ JUDGE = f"""
     facts: facts
     credentials: read
     files: {json.dumps(FILES)}
-    users: [{{name: alice, uid: 2001}}]
+    users: [{{name: alice, uid: 2001, keys: ["{KEY}"]}}]
+    by_hand: [debian]
 """
 
 
@@ -100,6 +101,25 @@ def test_the_playbook_checks_what_answers_and_judges_all(project, stead, capsys)
     assert {("gone", "ssh"), ("here", "name"), ("here", "address"), ("here", "resolution")} <= found
     assert {about for host, about in found if host == "gone"} == {"ssh"}
     assert (PLAYBOOKS / "run-doctor.yml").exists()
+
+
+def test_a_job_is_explained_on_the_control_node(project, stead, capsys, monkeypatch):
+    monkeypatch.setattr(doctor, "PLAYBOOKS", project.path)
+    project.playbook("- {name: Explain, doctor_job: {number: '{{ job_number }}'}}", name="explain-job.yml")
+    inventory = project.inventory("here")
+
+    # No slurmctld runs here.
+    assert stead("doctor", "-i", inventory, "--plain", "--job", "7_2", "--json") == ExitCode.CHECK_FAILED
+    told = json.loads(capsys.readouterr().out)
+    assert told["hopeless"]
+    assert told["lines"][0].startswith("slurmctld does not answer: ")
+    assert (PLAYBOOKS / "explain-job.yml").exists()
+
+
+@pytest.mark.parametrize("number", ["x", "7;true", "-1", ""])
+def test_what_is_not_the_number_of_a_job_is_wrong_usage(project, stead, capsys, number):
+    assert stead("doctor", "-i", project.inventory("here"), "--plain", f"--job={number}") == ExitCode.USAGE
+    assert "is not the number of a job" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("there", "code"), [("other", ExitCode.CHECK_FAILED), ("text", ExitCode.OK)])

@@ -9,6 +9,7 @@ from typing import Any
 from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.change.workers import Workers
 from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.doctor.facts import jobs
 from ansible.module_utils.slurmstead.gate import host as gate_host
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 
@@ -30,6 +31,7 @@ def look(found: Mapping[str, Any], store: Store) -> dict[str, Any]:
         "error": "" if shown else "it reports no nodes",
         "nodes": shown,
         "partitions": slurm.partitions(),
+        **jobs.known(),
         "restarts": sorted(Workers(store, slurm).waiting()),
     }
 

@@ -9,11 +9,13 @@ import hashlib
 import hmac
 import json
 import pwd
+import re
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.slurmstead.identity.accounts import PEOPLE
 from ansible.module_utils.slurmstead.reach.commands import run
 
 KEY = Path("/etc/munge/munge.key")
@@ -24,9 +26,6 @@ LOOK = 8.0
 AGAIN = 4.0
 """Timeout in seconds for a file system's answer after another one has already timed out."""
 
-PEOPLE = range(1000, 60000)
-"""Numeric IDs of ordinary users (login.defs(5))."""
-
 
 def addresses() -> list[str]:
     """Return the addresses of this machine that other machines can reach."""
@@ -35,8 +34,13 @@ def addresses() -> list[str]:
     return sorted(entry["local"] for entry in entries if entry.get("scope") == "global")
 
 
-def resolved(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the IPv4 addresses to which this machine resolves names; none for a name that is not resolved in time."""
+def misresolved(addresses: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the IPv4 addresses to which this machine resolves names, of the names that have another address, or more.
+
+    :param addresses: the right address by name
+
+    A name that is not resolved in time has none. Right answers are left out: all machines give one for all names.
+    """
 
     def addresses_of(name: str) -> list[str]:
         try:
@@ -47,10 +51,11 @@ def resolved(names: Iterable[str]) -> dict[str, list[str]]:
 
     # Not in a `with` block, which would wait for a name server that does not answer.
     pool = concurrent.futures.ThreadPoolExecutor(16)
-    asked = {name: pool.submit(addresses_of, name) for name in names}
+    asked = {name: pool.submit(addresses_of, name) for name in addresses}
     concurrent.futures.wait(asked.values(), LOOK)
     pool.shutdown(wait=False)
-    return {name: answer.result() if answer.done() else [] for name, answer in asked.items()}
+    found = {name: answer.result() if answer.done() else [] for name, answer in asked.items()}
+    return {name: seen for name, seen in found.items() if seen != [addresses[name]]}
 
 
 def clock() -> dict[str, Any]:
@@ -62,6 +67,26 @@ def clock() -> dict[str, Any]:
     if fields[13] == "Not synchronised":
         return {"offset": None, "error": "no time source"}
     return {"offset": float(fields[4]), "error": ""}
+
+
+def swap_used(text: str) -> int:
+    """Return the MiB of swap in use, from the text of /proc/meminfo.
+
+    >>> swap_used("MemTotal: 9 kB\\nSwapTotal: 4096 kB\\nSwapFree: 1024 kB\\n")
+    3
+    """
+    fields = {key: int(value.split()[0]) for key, _, value in (line.partition(":") for line in text.splitlines())}
+    return (fields.get("SwapTotal", 0) - fields.get("SwapFree", 0)) // 1024
+
+
+def exports(text: str) -> list[dict[str, Any]]:
+    """Return path, client and `readonly` of each NFS export, from the text of /var/lib/nfs/etab.
+
+    >>> exports("/srv/share\\t10.0.0.1(ro,sync,wdelay)\\n")
+    [{'path': '/srv/share', 'client': '10.0.0.1', 'readonly': True}]
+    """
+    rows = (re.match(r"(\S+)\s+(\S+)\((.*)\)$", line.strip()) for line in text.splitlines())
+    return [{"path": row[1], "client": row[2], "readonly": "ro" in row[3].split(",")} for row in rows if row]
 
 
 def accounts() -> dict[str, tuple[int, int]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm import state
 
 PROC = Path("/proc")
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
@@ -56,7 +57,7 @@ def died_of(unit: str) -> str:
     """Return why a unit's daemon last ended; empty if it logged no reason."""
     _, out, _ = run("journalctl", "--quiet", "--boot", "--output=cat", "--lines=50", f"--unit={unit}")
     said = FATAL.findall(out)
-    return str(said[-1]) if said else ""
+    return state.advised(said[-1]) if said else ""
 
 
 def started(pid: int) -> float:
@@ -95,12 +96,19 @@ def packages() -> dict[str, str]:
     return {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
 
 
-def listening() -> list[dict[str, Any]]:
-    """Return the TCP ports that processes other than jobs have open beyond loopback.
+def firewall() -> bool:
+    """Return whether the kernel has the cluster's firewall."""
+    return run("nft", "list", "table", "inet", "slurmstead")[0] == 0
+
+
+def listening(protocol: str = "tcp") -> list[dict[str, Any]]:
+    """Return the ports that processes other than jobs have open beyond loopback.
 
     A port without a process belongs to the kernel, such as that of NFS.
+
+    :param protocol: tcp or udp
     """
-    _, out, _ = run("ss", "--no-header", "--listening", "--tcp", "--numeric", "--processes")
+    _, out, _ = run("ss", "--no-header", "--listening", f"--{protocol}", "--numeric", "--processes")
     return [port for port in ports(out) if not JOB.search(_control_groups(port["pid"]))]
 
 

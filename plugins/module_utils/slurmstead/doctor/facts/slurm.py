@@ -15,8 +15,8 @@ OWN = Path("/etc/slurm")
 FETCHED = Path("/run/slurm/conf")
 """Directory of the files that a configless slurmd has fetched, where clients find them (slurm.conf(5))."""
 
-LEFT_OUT = frozenset({"plugstack.conf", "slurmdbd.conf"})
-"""Files from Debian's packages, and slurmdbd's file, which contains a password."""
+LEFT_OUT = frozenset({"plugstack.conf"})
+"""Files from Debian's packages."""
 
 
 def look(units: Collection[str]) -> dict[str, Any]:

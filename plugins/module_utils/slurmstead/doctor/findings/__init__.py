@@ -10,18 +10,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding
-from ansible.module_utils.slurmstead.doctor.findings import daemons, identity, network, slurm, storage
+from ansible.module_utils.slurmstead.doctor.findings import daemons, identity, jobs, network, people, slurm, storage
 
 RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
     network.silent_machines,
     network.names,
     network.addresses,
     network.resolution,
+    network.firewalls,
     network.ports,
+    network.blocked_ports,
+    network.packet_sizes,
     identity.clocks,
     identity.time_sources,
     identity.accounts,
     identity.groups,
+    people.accounts,
+    people.returned,
+    people.groups,
+    people.keys,
+    people.sudo,
+    people.jobs,
     identity.keys,
     identity.signatures,
     identity.round_trips,
@@ -32,8 +41,11 @@ RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
     daemons.packages,
     daemons.mixtures,
     storage.mounts,
+    storage.separation,
     storage.space,
     storage.controllers,
+    storage.exports,
+    storage.swap,
     slurm.answers,
     slurm.places,
     slurm.published,
@@ -42,6 +54,9 @@ RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
     slurm.restarts,
     slurm.nodes,
     slurm.partitions,
+    jobs.orphans,
+    jobs.missing_steps,
+    jobs.mpi,
 )
 
 

@@ -12,6 +12,10 @@ CLOCK = 1.0
 
 KEY_MODE = "0400 munge:munge"
 AGREE = "run site.yml --tags munge"
+COMPARE = "compare keys and clocks of both, and see `journalctl -u munge`"
+EXPLAIN_REFUSAL = ("key", "clock", "munge", "service munge")
+"""Findings about a machine that explain why it and another refuse each other's credentials."""
+
 MAKESTEP = "see `chronyc sources`; `chronyc makestep` corrects it at once"
 
 
@@ -69,7 +73,7 @@ def accounts(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "accounts", seen, advice)
         known = cluster.brain.get("accounts", {})
         for user, there in facts["accounts"].items():
-            if user in known and user not in cluster.logins | cluster.accounts.keys() and known[user] != there:
+            if user in known and user not in cluster.by_hand | cluster.accounts.keys() and known[user] != there:
                 seen = f"{user} has the IDs {_ids(there)}, but {_ids(known[user])} on {cluster.control}"
                 yield Finding(name, "accounts", seen, "declare the user in accounts_users, with one number")
 
@@ -89,7 +93,7 @@ def groups(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, "groups", seen, "change the group of the files, then run groupmod", causes)
         known = cluster.brain.get("groups", {})
         for group, there in facts["groups"].items():
-            if known.get(group, there) != there and group not in cluster.logins | cluster.groups.keys():
+            if known.get(group, there) != there and group not in cluster.by_hand | cluster.groups.keys():
                 seen = f"the group {group} has the ID {there}, but {known[group]} on {cluster.control}"
                 yield Finding(name, "groups", seen, "declare the group in accounts_groups, with one number", causes)
 
@@ -123,17 +127,40 @@ def signatures(cluster: Cluster) -> Iterator[Finding]:
 
 
 def round_trips(cluster: Cluster) -> Iterator[Finding]:
-    """Every machine can decode every other machine's credentials."""
+    """All machines use the same key: control, or else the first that signs, has exchanged credentials with each."""
     old = {name for name in cluster.machines if _has_old_key(cluster, name)}
     for name in sorted(old):
         yield Finding(name, "munge", "munge still uses the previous key", "`systemctl restart munge`")
+    signers = [name for name, facts in cluster.machines.items() if facts["credential"].get("text")]
+    center = next((name for name in [cluster.control, *signers] if name in signers), cluster.control)
+    refusals: dict[str, list[tuple[str, str, str]]] = {}
     for reader, refused in cluster.refused.items():
         for signer, said in refused.items():
-            if not old & {reader, signer}:
-                seen = f"it cannot decode credentials of {signer} ({said.removeprefix('unmunge: ')})"
-                causes = both([reader, signer], "key", "clock", "munge", "service munge")
-                advice = f"compare keys and clocks of both, and see `journalctl -u munge` on {signer}"
-                yield Finding(reader, "credential", seen, advice, causes)
+            if not old & {reader, signer} and _same_key(cluster, reader, signer):
+                other = signer if reader == center else reader
+                refusals.setdefault(other, []).append((reader, signer, said.removeprefix("unmunge: ")))
+    if len(signers) > 2 and set(signers) <= refusals.keys() | {center}:
+        # It agrees with none of the others, so it is the one that differs.
+        causes = both([center], *EXPLAIN_REFUSAL)
+        seen = f"it and all other machines refuse each other's credentials ({refusals.popitem()[1][0][2]})"
+        yield Finding(center, "credential", seen, f"{COMPARE} on {center}", causes)
+        return
+    for name, seen_there in refusals.items():
+        reader, signer, said = seen_there[0]
+        causes = both([reader, signer], *EXPLAIN_REFUSAL)
+        if len(seen_there) > 1:
+            seen = f"it and {center} refuse each other's credentials ({said})"
+        elif reader == name:
+            seen = f"it cannot decode credentials of {signer} ({said})"
+        else:
+            seen = f"{reader} cannot decode its credentials ({said})"
+        yield Finding(name, "credential", seen, f"{COMPARE} on {name}", causes)
+
+
+def _same_key(cluster: Cluster, *names: str) -> bool:
+    """Say whether the files of the keys are equal, as far as is known; `keys` reports one that differs."""
+    digests = {cluster.machines.get(name, {}).get("key", {}).get("digest") for name in names}
+    return len(digests - {None}) < 2
 
 
 def _has_old_key(cluster: Cluster, name: str) -> bool:

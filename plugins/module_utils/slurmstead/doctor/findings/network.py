@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding
+from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 
 TO_ANYBODY = {
@@ -14,8 +15,14 @@ TO_ANYBODY = {
 }
 """Processes that may have open ports, by unit."""
 
-EVERYWHERE = {"sshd", "srun", "salloc", "rpcbind", "rpc.mountd", "rpc.statd", "systemd-resolve"}
+EVERYWHERE = {"sshd", "srun", "salloc", "rpc.mountd", "systemd-resolve"}
 """Processes that may have open ports on any machine: ssh, Slurm's clients, and NFS."""
+
+FIREWALL = "slurmstead-firewall"
+"""The unit that loads a machine's firewall."""
+
+UDP = {"chronyd", "dhclient", "dhcpcd", "NetworkManager", "systemd-network", "systemd-timesyn"}
+"""Processes with UDP ports for the time and the machine's address; ss(8) shows 15 characters of their names."""
 
 ANY = ("0.0.0.0", "::", "*")
 """Addresses in ss(8) of sockets that listen on every address."""
@@ -49,8 +56,7 @@ def addresses(cluster: Cluster) -> Iterator[Finding]:
 def resolution(cluster: Cluster) -> Iterator[Finding]:
     """Every machine resolves every other to the address in the inventory."""
     for name, facts in cluster.machines.items():
-        found = {other: facts["resolved"].get(other, []) for other in cluster.addresses}
-        wrong = {other: seen for other, seen in found.items() if seen != [cluster.addresses[other]]}
+        wrong = facts["misresolved"]
         takes = [f"resolves {other} to {', '.join(seen)}" for other, seen in wrong.items() if seen]
         unknown = [other for other, seen in wrong.items() if not seen]
         if unknown:
@@ -59,16 +65,55 @@ def resolution(cluster: Cluster) -> Iterator[Finding]:
             yield Finding(name, "resolution", f"it {' and '.join(takes)}", "run site.yml --tags os for /etc/hosts")
 
 
+def firewalls(cluster: Cluster) -> Iterator[Finding]:
+    """A machine's firewall is in its kernel; `nft flush ruleset` removes it while its unit stays active."""
+    for name, facts in cluster.machines.items():
+        if FIREWALL in facts["wanted"]["units"] and not facts["firewall"]:
+            advice = f"`systemctl reload {FIREWALL}`, and find out what runs `nft flush ruleset`"
+            yield Finding(name, "firewall", "its firewall is not loaded", advice, both([name], f"service {FIREWALL}"))
+
+
 def ports(cluster: Cluster) -> Iterator[Finding]:
     """Only the cluster's services listen on all networks."""
     for name, facts in cluster.machines.items():
         units = facts["wanted"]["units"]
         expected = EVERYWHERE.union(*(TO_ANYBODY.get(unit, set()) for unit in units))
-        for port in facts["listening"]:
-            meant = port["process"] in expected or port["port"] in facts["wanted"]["ports"]
+        tcp = ("tcp", "port", "os_open_ports", expected)
+        udp = ("udp", "UDP port", "firewall_open_udp_ports", expected | UDP)
+        found = [(*tcp, port) for port in facts["listening"]] + [(*udp, port) for port in facts["udp"]]
+        for protocol, kind, variable, usual, port in found:
+            meant = port["process"] in usual or port["port"] in facts["wanted"]["ports"][protocol]
             # A socket on the cluster's own address is meant for the cluster.
             if not meant and port["address"] != cluster.addresses.get(name):
-                where = "to all networks" if port["address"] in ANY else f"on {port['address']}"
-                seen = f"port {port['port']} is open {where} ({port['process']}, process {port['pid']})"
-                advice = "stop it, make it listen on 127.0.0.1 only, or list the port in os_open_ports"
+                where = "on all networks" if port["address"] in ANY else f"on {port['address']}"
+                seen = f"{kind} {port['port']} listens {where} ({port['process']}, process {port['pid']})"
+                advice = f"stop it, make it listen on 127.0.0.1 only, or list the port in {variable}, which opens it"
                 yield Finding(name, "port", seen, advice)
+
+
+def blocked_ports(cluster: Cluster) -> Iterator[Finding]:
+    """Each machine reaches the next worker and control; a ring finds a firewall on any worker with n connections."""
+    for name, facts in cluster.machines.items():
+        for peer, refused in facts["unreached"].items():
+            if cluster.sleeps(peer):
+                continue
+            why = " and ".join(f"{port} ({said})" for port, said in refused.items())
+            causes = both([peer], "ssh", "address", "service slurmd", "service slurmctld")
+            causes += both([name], "address", "resolution")
+            seen = f"it does not reach {peer} on TCP port {why}"
+            advice = f"open all ports between the cluster's machines in the firewall of {peer} and {name}"
+            yield Finding(name, "firewall", seen, advice, causes)
+
+
+def packet_sizes(cluster: Cluster) -> Iterator[Finding]:
+    """The networks of all machines have the same MTU; otherwise large packets between them are lost."""
+    found = {name: facts["mtus"].get(cluster.addresses.get(name)) for name, facts in cluster.machines.items()}
+    sizes = {name: size for name, size in found.items() if size}
+    if len(set(sizes.values())) < 2:
+        return
+    usual, _ = Counter(sizes.values()).most_common(1)[0]
+    others = compress(name for name, size in sizes.items() if size == usual)
+    for name, size in sizes.items():
+        if size != usual:
+            seen = f"the MTU of its network is {size}, but {usual} on {others}"
+            yield Finding(name, "mtu", seen, "give all machines of the network the same MTU")

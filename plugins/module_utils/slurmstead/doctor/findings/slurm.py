@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from ansible.module_utils.slurmstead.change.classify import classify
 from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
-from ansible.module_utils.slurmstead.slurm.answers import flags
+from ansible.module_utils.slurmstead.slurm.answers import REASON, flags
 from ansible.module_utils.slurmstead.slurm.jobs import State
-from ansible.module_utils.slurmstead.workers.reasons import is_of_health_check
+from ansible.module_utils.slurmstead.workers.reasons import is_of_health_check, is_taken_back
 
 OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "INVAL", "ERROR", "UNKNOWN", "FUTURE")
 """Prefixes of states in which a node accepts no jobs and does not recover by itself."""
@@ -124,8 +124,11 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
         if not any(word.startswith(OUT_OF_SERVICE) for word in words):
             continue
         seen = f"slurmctld gives it no jobs: {state}{f', {reason}' if reason else ''}"
+        signed = REASON.match(reason)
         if is_of_health_check(reason):
             advice = "fix that; the node is then resumed within a minute"
+        elif signed and "DRAIN" in words and is_taken_back(signed[1], signed[2]):
+            advice = "its health check resumes it once the cause is gone; see `journalctl -t slurmstead-health` there"
         else:
             advice = f"fix that, then `scontrol update nodename={name} state=resume`"
         # Report a drain in any case: the administrator who set it wants to see it.

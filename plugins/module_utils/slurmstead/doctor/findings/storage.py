@@ -15,6 +15,12 @@ PART = 20
 MUCH = 5120
 """MiB."""
 
+OWN = ("/", "/var")
+"""Directories of the server's own files, among them slurmctld's state and the MUNGE key."""
+
+SWAPPED = 64
+"""MiB of swap in use that are worth a finding; a few that were never needed again do no harm."""
+
 CONTROLLERS = {"v2": ("cpu", "cpuset", "memory"), "v1": ("cpuset", "freezer", "memory")}
 """Control group controllers that Slurm needs to enforce jobs' limits."""
 
@@ -48,6 +54,18 @@ def _servers(cluster: Cluster, name: str, state: Mapping[str, Any]) -> list[str]
     return [other for other, _ in cluster.running("nfs-server") if other != name] + silent
 
 
+def separation(cluster: Cluster) -> Iterator[Finding]:
+    """The share is not on the file system of the server's own files."""
+    for name, facts in cluster.running("nfs-server"):
+        own = {facts["paths"][path].get("id") for path in OWN if path in facts["paths"]}
+        for path, must_be_mounted in facts["wanted"]["paths"].items():
+            state = facts["paths"][path]
+            if must_be_mounted and not state["error"] and state["id"] in own:
+                seen = f"{path} is a directory of the server's own disk, which users of the share can fill"
+                yield Finding(name, "separation", seen, "move it to a file system of its own, see docs/share.md")
+                break
+
+
 def space(cluster: Cluster) -> Iterator[Finding]:
     """No file system is nearly full."""
     for name, facts in cluster.machines.items():
@@ -77,3 +95,21 @@ def controllers(cluster: Cluster) -> Iterator[Finding]:
             advice = "remove cgroup_disable= from the kernel's command line, or add cgroup_enable=memory, and reboot"
             causes = both([name], "mount")
             yield Finding(name, "cgroup", f"no cgroup controller {', '.join(missing)}", advice, causes)
+
+
+def exports(cluster: Cluster) -> Iterator[Finding]:
+    """The share can be written by all of its clients, which themselves show it as mounted read-write."""
+    for name, facts in cluster.machines.items():
+        readonly = [export for export in facts["exports"] if export["readonly"]]
+        for path in sorted({export["path"] for export in readonly} & facts["wanted"]["paths"].keys()):
+            clients = ", ".join(sorted(export["client"] for export in readonly if export["path"] == path))
+            seen = f"{path} is exported read-only to {clients}"
+            yield Finding(name, "export", seen, "run site.yml --tags storage; see `exportfs -v` and /etc/exports.d")
+
+
+def swap(cluster: Cluster) -> Iterator[Finding]:
+    """No worker swaps: its jobs would be slow, and their memory limits do not cover swap."""
+    for name, facts in cluster.running("slurmd"):
+        if facts["swap"] >= SWAPPED:
+            seen = f"{facts['swap']} MiB of swap are in use"
+            yield Finding(name, "swap", seen, "declare less RealMemory in slurm_nodes, then `swapoff -a` on it")

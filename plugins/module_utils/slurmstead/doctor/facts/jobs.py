@@ -1,0 +1,64 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The jobs that have processes on this machine, and those that slurmctld has on its nodes."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.slurmstead.doctor.facts.services import started
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm.answers import seconds
+from ansible.module_utils.slurmstead.slurm.hostlist import expand
+
+PROC = Path("/proc")
+
+STEPD = re.compile(r"slurmstepd: \[(\d+)")
+"""How a slurmstepd calls itself. `scontrol listpids` would wait for one that does not answer."""
+
+STEPS = ("squeue", "--all", "--steps", "--noheader", "--format=%i|%N|%S")
+JOBS = ("squeue", "--all", "--states=all", "--noheader", "--format=%A")
+
+
+def here() -> dict[str, float]:
+    """Return the age in seconds of the newest slurmstepd of each job on this machine, by number of job."""
+    now, found = time.time(), dict[str, float]()
+    for path in PROC.glob("[0-9]*"):
+        try:
+            named = STEPD.match((path / "cmdline").read_text(errors="replace")) if path.stat().st_uid == 0 else None
+        except OSError:
+            continue
+        if named:
+            age = now - started(int(path.name))
+            found[named[1]] = min(age, found.get(named[1], age))
+    return found
+
+
+def known() -> dict[str, Any]:
+    """Return the numbers of all `jobs` that slurmctld knows, and its `steps`; nothing if it does not answer.
+
+    `steps` has the nodes of each job's steps, and the age in seconds of the newest, by number of job.
+    """
+    code, out, _ = run(*STEPS)
+    other, jobs, _ = run(*JOBS)
+    return {} if code or other else {"jobs": sorted(set(jobs.split())), "steps": steps(out, time.time())}
+
+
+def steps(text: str, now: float) -> dict[str, dict[str, Any]]:
+    """Return the steps in the output of squeue in the format of STEPS.
+
+    >>> steps("7.0|n[1-2]|2026-11-20T09:00:00\\n7.batch|n1|2026-11-20T08:00:00", seconds("2026-11-20T09:00:10"))
+    {'7': {'nodes': ['n1', 'n2'], 'age': 10.0}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for line in text.splitlines():
+        name, nodes, start = (line.strip().split("|") + ["", ""])[:3]
+        number = re.match(r"\d+", name)
+        if number and nodes:
+            one = found.setdefault(number[0], {"nodes": [], "age": now - seconds(start)})
+            # The newest, because a step that is starting has no process yet.
+            one["age"] = min(one["age"], now - seconds(start))
+            one["nodes"] = sorted({*one["nodes"], *expand(nodes)})
+    return found
