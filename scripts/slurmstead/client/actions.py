@@ -5,29 +5,30 @@ import os
 import pathlib
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from slurmstead.client import api, display, results, settings, submitting
+from slurmstead.client import api, display, known, results, settings, submitting
 from slurmstead.client import head as heads
 from slurmstead.client.connection import Connection
 from slurmstead.client.files import RESULTS
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job, State
+from slurmstead.client.remote.space import size
 from slurmstead.errors import CheckFailed, MachineError, SteadError, TaskError, UnreachableError, UsageError
 from slurmstead.wording import count
 
 PIPE_COLUMNS = 1000
 
 
-def choose(given: Mapping[str, str | None], project: pathlib.Path | None = None) -> Head:
-    """Return the head node; the stead.toml of the project, or of the current directory, may name it."""
-    _, where = settings.read(project or pathlib.Path.cwd())
-    return heads.choose(given, where)
+def choose(given: Mapping[str, str | None], jobs: Sequence[str] = ()) -> Head:
+    """Return the head node of jobs; the stead.toml of the current directory may name it."""
+    _, where = settings.read(pathlib.Path.cwd())
+    return known.choose(jobs, given, where)
 
 
 def submit(
@@ -44,9 +45,9 @@ def submit(
 
     :raises JobFailed: with `wait`, the run failed
     """
-    file, _ = settings.read(project)
+    file, place = settings.read(project)
     chosen = settings.merge(file, given)
-    head = choose(where, project)
+    head = heads.choose(where, place)
     with display.Bars(messages) as bars:
 
         def said(connection: Connection, job: Job) -> None:
@@ -167,7 +168,7 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
                 # Otherwise this run would fail each time, and the runs after it would never be fetched.
                 failures.append(error)
                 continue
-            words = f"{count(fetched.new, 'file')} fetched ({display.size(fetched.bytes)}), {len(fetched.files)} in all"
+            words = f"{count(fetched.new, 'file')} fetched ({size(fetched.bytes)}), {len(fetched.files)} in all"
             still = "" if fetched.state.ended else f"; {display.state_words(fetched.state)}: fetch again later"
             out.print(Text(f"{fetched.directory}: {words}{still}"), soft_wrap=True)
         for failure in failures[:-1]:

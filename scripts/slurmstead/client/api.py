@@ -138,7 +138,10 @@ class Client:
         return self.results(run, to, timeout)[0]
 
     def fetch(self, run: Run, to: str | os.PathLike[str] = RESULTS) -> pathlib.Path:
-        """Fetch the results of a run's ended tasks, including failed ones, and return the directory."""
+        """Fetch the results of a run's ended tasks, including failed ones, and return the directory.
+
+        :param run: also one task of an array, JOB_TASK
+        """
         with Connection(self.head) as connection:
             return results.fetch(connection, name_of(run), pathlib.Path(to), self._observer).directory
 

@@ -18,7 +18,7 @@ CONNECT_SECONDS = 5
 PATIENT_SECONDS = 45
 """For a head node that accepts connections but is too busy to greet: five logins at once on a small board."""
 ANSWER_SECONDS = 600
-"""For slow requests, such as checksums of a killed job's files; a lost connection is noticed much earlier."""
+"""For slow requests, such as listing many files; a lost connection is noticed much earlier."""
 
 KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError}
 """Exceptions by the kind of the head node's refusal; any other kind is a TaskError."""

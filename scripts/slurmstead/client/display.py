@@ -10,22 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from slurmstead.client.records import ENDLESS, State
+from slurmstead.client.remote.space import size
 from slurmstead.wording import duration
 
 STYLES = {"completed": "green", "running": "cyan", "pending": "dim"}
-
-
-def size(number: float) -> str:
-    """Return a size in readable units.
-
-    >>> size(900), size(1.5 * 2**20)
-    ('900 B', '1.5 MiB')
-    """
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} TiB"
 
 
 class Bars:

@@ -1,6 +1,7 @@
 """Finds a program's requirements in its folder and writes them as one text for pip on the nodes."""
 
 import hashlib
+import os
 import pathlib
 import re
 import shutil
@@ -36,8 +37,8 @@ def find(folder: pathlib.Path, settings: Settings) -> dict[str, Any] | None:
     text = read(folder, name)
     if not any(line and not line.startswith(("#", "-")) for line in map(str.strip, text.splitlines())):
         return None
-    wheels = _wheels(folder, settings.wheels) if settings.wheels else {}
-    return {"requirements": text, "file": name, "index": settings.index, **wheels}
+    given = _wheels(folder, settings.wheels) if settings.wheels else {}
+    return {"requirements": text, "file": name, "index": settings.index, **given}
 
 
 def read(folder: pathlib.Path, name: str) -> str:
@@ -162,12 +163,17 @@ def from_lock(data: dict[str, Any], name: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def wheels(folder: pathlib.Path, name: str) -> list[str]:
+    """Return the paths in a folder of the wheels in its directory `name`; none if that is outside."""
+    root, place = folder.resolve(), (folder / name).resolve()
+    return [str(path.relative_to(root)) for path in sorted(place.glob("*.whl"))] if place.is_relative_to(root) else []
+
+
 def _wheels(folder: pathlib.Path, name: str) -> dict[str, str]:
-    path = folder / name
-    found = sorted(path.glob("*.whl")) if path.resolve().is_relative_to(folder.resolve()) else []
+    found = wheels(folder, name)
     if not found:
-        raise UsageError(f"expected wheels in {path}, found none", "Fill it: pip download --dest DIRECTORY …")
+        raise UsageError(f"expected wheels in {folder / name}, found none", "Fill it: pip download --dest DIRECTORY …")
     digest = hashlib.sha256()
-    for wheel in found:
-        digest.update(wheel.name.encode() + bytes.fromhex(checksum(wheel)))
-    return {"wheels": name, "wheels_digest": digest.hexdigest()}
+    for path in found:
+        digest.update(os.path.basename(path).encode() + bytes.fromhex(checksum(folder / path)))
+    return {"wheels": os.path.dirname(found[0]) or os.curdir, "wheels_digest": digest.hexdigest()}

@@ -1,11 +1,12 @@
 """Selects the files of a folder to submit: all except those excluded by .gitignore and .steadignore, read as by git."""
 
+import contextlib
 import dataclasses
 import hashlib
 import os
 import pathlib
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pathspec
 
@@ -18,9 +19,6 @@ RESULTS = "stead-results"
 
 ALWAYS = pathspec.GitIgnoreSpec.from_lines([".git", "__pycache__/", f"/{RESULTS}/"])
 """Excluded unless an ignore file includes them with `!`."""
-
-ENVIRONMENT_MARK = "pyvenv.cfg"
-"""A directory with this file is a virtual environment, which does not work on another computer."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,28 +57,65 @@ class Folder:
 
 
 class _Rules:
-    """The ignore files from the folder down to a directory."""
+    """The ignore files from the repository's top, or else from the folder, down to a directory, the nearest first.
 
-    def __init__(self, specs: tuple[tuple[str, pathspec.GitIgnoreSpec], ...] = (("", ALWAYS),)) -> None:
-        self._specs = specs
+    `base` is the path of the folder in the repository; it is empty or ends in /, and so is the place of each file.
+    """
+
+    def __init__(self, base: str, specs: Iterable[tuple[str, pathspec.GitIgnoreSpec]]) -> None:
+        self._base = base
+        self._specs = tuple(specs)
 
     def below(self, directory: pathlib.Path, prefix: str) -> "_Rules":
-        """Return these rules plus those of a directory."""
-        own = []
-        for name in IGNORE_FILES:
-            path = directory / name
-            if path.is_file():
-                lines = path.read_text(errors="surrogateescape").splitlines()
-                own.append((prefix, pathspec.GitIgnoreSpec.from_lines(filter(_is_pattern, lines))))
-        return _Rules((*own, *self._specs)) if own else self
+        """Return these rules plus those of a directory of the folder."""
+        own = [(self._base + prefix, _spec(path)) for name in IGNORE_FILES if (path := directory / name).is_file()]
+        return _Rules(self._base, (*own, *self._specs)) if own else self
 
     def excludes(self, path: str) -> bool:
         """Return whether a path (a directory ends in /) is excluded; the nearest matching rule decides."""
-        for prefix, spec in self._specs:
-            include = spec.check_file(path[len(prefix) :]).include
+        for place, spec in self._specs:
+            include = spec.check_file((self._base + path)[len(place) :]).include
             if include is not None:
                 return include
         return False
+
+
+def _rules_above(root: pathlib.Path) -> _Rules:
+    """Return the rules for a folder that are not in it: those of its repository, and ALWAYS.
+
+    If git ignores the folder itself, the rules that match it do not count, because the user named it.
+    """
+    top = next((place for place in (root, *root.parents) if os.path.exists(place / ".git")), root)
+    names = [f"{name}/" for name in root.relative_to(top).parts]
+    *above, base = ("".join(names[:end]) for end in range(len(names) + 1))
+    specs = []
+    for place, name in [*((place, ".gitignore") for place in reversed(above)), ("", ".git/info/exclude")]:
+        # git ignores a file that it cannot read.
+        with contextlib.suppress(OSError):
+            specs.append((place, _spec(top / place / name)))
+    if any(_ignores(specs, place) for place in (*above[1:], base)):
+        specs = [(place, _without(spec, base[len(place) :])) for place, spec in specs]
+    return _Rules(base, (*specs, (base, ALWAYS)))
+
+
+def _spec(path: pathlib.Path) -> pathspec.GitIgnoreSpec:
+    lines = path.read_text(errors="surrogateescape").splitlines()
+    return pathspec.GitIgnoreSpec.from_lines(filter(_is_pattern, lines))
+
+
+def _ignores(specs: list[tuple[str, pathspec.GitIgnoreSpec]], directory: str) -> bool:
+    """Return whether git ignores a directory none of whose parents it ignores: the last matching rule decides."""
+    for place, spec in specs:
+        for pattern in reversed(spec.patterns):
+            # check_file is for files: after `*` it would exclude a directory that `!*/` includes.
+            if directory.startswith(place) and pattern.match_file(directory[len(place) :]):
+                return bool(pattern.include)
+    return False
+
+
+def _without(spec: pathspec.GitIgnoreSpec, path: str) -> pathspec.GitIgnoreSpec:
+    """Return the rules that do not match a path."""
+    return pathspec.GitIgnoreSpec(pattern for pattern in spec.patterns if pattern.match_file(path) is None)
 
 
 def _is_pattern(line: str) -> bool:
@@ -92,9 +127,10 @@ def _is_pattern(line: str) -> bool:
     return True
 
 
-def collect(folder: pathlib.Path) -> Folder:
+def collect(folder: pathlib.Path, always: Iterable[str] = ()) -> Folder:
     """Return the files of a folder to submit.
 
+    :param always: files to submit even if an ignore file excludes them
     :raises UsageError: it is not a folder, or part of it cannot be read
     """
     if not folder.is_dir():
@@ -102,7 +138,7 @@ def collect(folder: pathlib.Path) -> Folder:
     root = folder.resolve()
     warnings: list[str] = []
     files = []
-    for path in _walk(root, "", _Rules(), warnings):
+    for path in {*_walk(root, "", _rules_above(root), warnings), *always}:
         if path.endswith("/"):
             files.append(File(path, None, 0, 0))
             continue
@@ -141,8 +177,8 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
         is_directory = entry.is_dir(follow_symlinks=False)
         if rules.excludes(f"{path}/" if is_directory else path):
             continue
-        if is_directory and os.path.exists(os.path.join(entry.path, ENVIRONMENT_MARK)):
-            warnings.append(f"{path!r} is a virtual environment and is skipped: the cluster creates its own")
+        if is_directory and (warning := _environment(entry)):
+            warnings.append(f"{path!r} is {warning}")
             continue
         empty = False
         if is_directory:
@@ -152,6 +188,15 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
     if empty and below:
         # Programs may write into a directory that exists, even if all its files are excluded.
         yield below
+
+
+def _environment(directory: "os.DirEntry[str]") -> str:
+    """Return what to tell the user if a directory is an environment, which does not work on another computer."""
+    if os.path.exists(os.path.join(directory.path, "pyvenv.cfg")):
+        return "a virtual environment and is skipped: the cluster creates its own"
+    if directory.name == ".pixi" or os.path.isdir(os.path.join(directory.path, "conda-meta")):
+        return "a conda environment and is skipped: the cluster installs what requirements.txt lists"
+    return ""
 
 
 def _leaves(path: str, target: str) -> bool:

@@ -15,6 +15,10 @@ KEYS = ("head", "ssh_config", "directory")
 """Keys of each of these places; in the environment they are STEAD_HEAD and so on."""
 
 
+class NotConfigured(UsageError):
+    """No head node is named anywhere."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Head:
     """The head node as ssh knows it, `[user@]host`, and the directory for runs there, by default ~/slurmstead."""
@@ -81,7 +85,8 @@ def is_host(text: str) -> bool:
 def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
     """Return the head node: `given` overrides `project`, which overrides the environment and the user's file.
 
-    :raises UsageError: none is configured, or a file has an invalid key or value
+    :raises NotConfigured: none is configured
+    :raises UsageError: a file has an invalid key or value
     """
     path = user_file()
     own = read_toml(path)
@@ -93,7 +98,7 @@ def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
     places: list[Mapping[str, Any]] = [given, project, environment, own]
     found = {key: next((place[key] for place in places if place.get(key)), None) for key in KEYS}
     if not found["head"]:
-        raise UsageError(
+        raise NotConfigured(
             "no cluster is configured",
             f'Use --head user@host, or write head = "user@host" into {path}',
         )

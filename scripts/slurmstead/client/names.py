@@ -6,7 +6,6 @@ import hashlib
 import pathlib
 import re
 import secrets
-import socket
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -41,6 +40,6 @@ def new_run(name: str) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{slug(name)}-{secrets.token_hex(3)}"
 
 
-def folder_key(folder: pathlib.Path) -> str:
-    """Return a key that identifies a folder of this computer."""
-    return hashlib.sha256(f"{socket.gethostname()}:{folder}".encode(errors="surrogateescape")).hexdigest()[:16]
+def folder_key(computer: str, folder: pathlib.Path) -> str:
+    """Return a key that identifies a folder of a computer."""
+    return hashlib.sha256(f"{computer}:{folder}".encode(errors="surrogateescape")).hexdigest()[:16]

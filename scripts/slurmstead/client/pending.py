@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pathlib
+import secrets
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,21 +33,42 @@ def _writing() -> Iterator[None]:
         raise MachineError(f"cannot store submissions in {place}: {error.strerror}", hint) from None
 
 
+def computer() -> str:
+    """Return a name of this computer that stays the same when its host name changes with the network.
+
+    :raises MachineError: it cannot be stored
+    """
+    path = directory() / "computer"
+    with _writing():
+        directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            new = path.with_suffix(f".{os.getpid()}")
+            new.write_text(secrets.token_hex(8))
+            with contextlib.suppress(FileExistsError):
+                os.link(new, path)
+            new.unlink()
+        return path.read_text()
+
+
 @dataclasses.dataclass
 class Pending:
-    """A submission that may or may not have succeeded; `run` is empty until it has a name."""
+    """A submission that may or may not have succeeded; `run` is empty until it has a name.
+
+    `told`: it succeeded, and its user knows the job.
+    """
 
     path: pathlib.Path
     run: str = ""
     fingerprint: str = ""
+    told: bool = False
 
-    def remember(self, run: str, fingerprint: str) -> None:
+    def remember(self, run: str, fingerprint: str, *, told: bool = False) -> None:
         """Store the ID for the next attempt, before the first byte is sent."""
-        self.run, self.fingerprint = run, fingerprint
+        self.run, self.fingerprint, self.told = run, fingerprint, told
         temporary = self.path.with_suffix(".new")
         with _writing():
             with open(temporary, "w") as file:
-                json.dump({"run": run, "fingerprint": fingerprint}, file)
+                json.dump({"run": run, "fingerprint": fingerprint, "told": told}, file)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path)
@@ -105,6 +127,6 @@ def _choose(digest: str) -> tuple[Pending, int]:
 def _read(path: pathlib.Path) -> Pending:
     try:
         found = json.loads(path.read_text())
-        return Pending(path, str(found["run"]), str(found["fingerprint"]))
+        return Pending(path, str(found["run"]), str(found["fingerprint"]), bool(found.get("told")))
     except (FileNotFoundError, ValueError, KeyError):
         return Pending(path)

@@ -43,11 +43,13 @@ def is_complete(directory: pathlib.Path) -> bool:
 def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observer) -> Fetched:
     """Fetch the results of a run's ended tasks into a directory of its name; files verified earlier are not copied.
 
+    A job JOB_TASK is one task: the state in the answer is that of the task, and the run does not count as complete.
+
     :raises UnreachableError: the connection was lost; the same call continues
     :raises CheckFailed: a file differs from what the node wrote
     :raises MachineError: this computer cannot write there
     """
-    answer = connection.ask("results", job=job)
+    answer = _ask(connection, job, observer)
     directory = into / _checked(answer, "run")
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -56,6 +58,22 @@ def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observ
     except OSError as error:
         place = error.filename or directory
         raise MachineError(f"cannot write {place}: {error.strerror}", "Choose another directory with --to.") from None
+
+
+def _ask(connection: Connection, job: str, observer: Observer) -> dict[str, Any]:
+    """Return the files of a run; for a task that was killed the head node needs several requests for checksums."""
+    size, hashed = 0, -1
+    while "files" not in (answer := connection.ask("results", job=job)):
+        if answer["hashed"] <= hashed:
+            raise CheckFailed(
+                f"files of {answer['run']} change while their checksums are computed", "Fetch it again later."
+            )
+        hashed = answer["hashed"]
+        if answer["size"] != size:
+            size = answer["size"]
+            observer.began(f"checking {answer['run']} on the cluster", size)
+        observer.copied(hashed / size)
+    return answer
 
 
 @contextlib.contextmanager
@@ -108,7 +126,8 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             f"{missing[0]['path']!r} of {answer['run']} differs from what the node wrote{others}",
             "Was it changed on the share after the job? `stead rerun` creates it again.",
         )
-    _write_record(directory, {"files": verified, "complete": state.ended})
+    is_whole = answer["task"] is None and state.ended
+    _write_record(directory, {"files": verified, "complete": is_whole or bool(record.get("complete"))})
     return fetched
 
 
@@ -158,7 +177,7 @@ def _verify(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, 
         if "link" in entry:
             good = bool(os.readlink(full) == entry["link"])
         else:
-            good = not full.is_symlink() and full.stat().st_size == entry["size"] and checksum(full) == entry["sha256"]
+            good = not full.is_symlink() and full.stat().st_size == entry["size"] and _has_sum(full, entry)
     except OSError:
         return False
     if good:
@@ -167,6 +186,10 @@ def _verify(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, 
         # rsync would treat a file of the same size and time as unchanged.
         full.unlink(missing_ok=True)
     return good
+
+
+def _has_sum(full: pathlib.Path, entry: dict[str, Any]) -> bool:
+    return checksum(full, entry.get("block")) == str(entry["sha256"])
 
 
 def _proof(entry: dict[str, Any]) -> str:

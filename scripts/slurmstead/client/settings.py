@@ -24,7 +24,8 @@ class Settings:
 
     `mem` is a number followed by K, M, G or T (by default M); `time` (minutes, hours:minutes:seconds, days-hours) and
     `array` are as for sbatch. A higher `nice` lowers the priority. `after` names runs or jobs that must succeed first.
-    `requirements` and `wheels` are paths in the folder; `index` is the URL of pip's package index.
+    `requirements` and `wheels` are paths in the folder; `index` is the URL of pip's package index. `data` lists paths
+    in the folder that are not copied for each task: all tasks read the same files.
     """
 
     entry: str | None = None
@@ -44,6 +45,7 @@ class Settings:
     requirements: str | None = None
     index: str | None = None
     wheels: str | None = None
+    data: tuple[str, ...] = ()
     env: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def checked(self) -> Self:
@@ -69,7 +71,7 @@ class Settings:
         for name in self.env:
             if not name or "=" in name:
                 raise UsageError(f"env: {name!r} is not a valid variable name")
-        refuse_nul([*self.args, *self.env, *self.env.values(), self.name or "", self.entry or ""])
+        refuse_nul([*self.args, *self.data, *self.env, *self.env.values(), self.name or "", self.entry or ""])
         if self.array is not None:
             try:
                 arrays.parse(self.array)
@@ -140,7 +142,7 @@ KINDS: dict[type, str] = {str: "a string", int: "a number", list: "a list of str
 def _kind(key: str) -> type:
     if key == "env":
         return dict
-    if key in ("args", "after"):
+    if key in ("args", "after", "data"):
         return list
     return int if key in ("cpus", "nice") else str
 

@@ -5,15 +5,16 @@ import dataclasses
 import getpass
 import os
 import pathlib
+import signal
 import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from slurmstead.client import environment, files, names, pending, transfer
+from slurmstead.client import environment, files, known, names, pending, transfer
 from slurmstead.client.connection import Connection
 from slurmstead.client.files import Folder
 from slurmstead.client.head import Head
-from slurmstead.client.records import Job
+from slurmstead.client.records import ENDLESS, Job
 from slurmstead.client.remote import arrays
 from slurmstead.client.settings import Settings, refuse_nul
 from slurmstead.errors import Interrupted, SteadError, UnreachableError, UsageError
@@ -60,20 +61,21 @@ class Order:
     def request(self) -> dict[str, Any]:
         """Return the request to the head node, without the run's ID.
 
-        :raises UsageError: the entry or the environment is invalid
+        :raises UsageError: the entry, the data or the environment is invalid
         """
         settings = self.settings
         listed, limit = arrays.parse(settings.array) if settings.array else (None, None)
         return {
             **{key: value for key, value in dataclasses.asdict(settings).items() if key not in LOCAL},
             "entry": check_entry(self.folder, settings.entry),
+            "data": check_data(self.folder, settings.data),
             "name": settings.name or self.folder.path.name or "run",
             "array": settings.array,
             "tasks": arrays.text(listed) if listed else None,
             "limit": limit,
             "items": self.items,
-            "environment": check_wheels(self.folder, environment.find(self.folder.path, settings)),
-            "project": names.folder_key(self.folder.path),
+            "environment": environment.find(self.folder.path, settings),
+            "project": names.folder_key(pending.computer(), self.folder.path),
             "folder": str(self.folder.path),
             "client": f"{_user()}@{socket.gethostname()}",
         }
@@ -111,19 +113,18 @@ def check_entry(folder: Folder, entry: str | None) -> str:
     return path
 
 
-def check_wheels(folder: Folder, found: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return an environment after checking that all its wheels are submitted.
+def check_data(folder: Folder, paths: Iterable[str]) -> list[str]:
+    """Return the paths of data, normalized.
 
-    :raises UsageError: one is excluded; ignore files for Python often contain `wheels/` or `*.whl`
+    :raises UsageError: one is not submitted
     """
-    if found and "wheels" in found:
-        submitted = {file.path for file in folder.files}
-        for wheel in sorted((folder.path / found["wheels"]).glob("*.whl")):
-            path = os.path.normpath(os.path.join(found["wheels"], wheel.name))
-            if path not in submitted:
-                raise UsageError(
-                    f"an ignore file excludes the wheel {path}", f"Add the line !{path} to {folder.path}/.steadignore"
-                )
+    found = [os.path.normpath(path) for path in paths]
+    for given, path in zip(paths, found, strict=True):
+        if not any(f"{file.path}/".startswith(f"{path}/") for file in folder.files):
+            raise UsageError(
+                f"data: {given!r} is not among the files that {folder.path} submits",
+                "Name a file or directory in the folder that no ignore file excludes.",
+            )
     return found
 
 
@@ -140,7 +141,8 @@ def submit(
     request = order.request()
     for warning in order.folder.warnings:
         observer.note(warning)
-    told_apart = [dataclasses.astuple(head), request, order.id]
+    # Not the host name, which changes with a laptop's network.
+    told_apart = [dataclasses.astuple(head), {**request, "client": None}, order.id]
     with pending.claim(told_apart) as kept, Connection(head, observer.note) as connection:
         begun, run = _begin(connection, order, request, kept, observer)
         if not begun["jobs"]:
@@ -151,9 +153,14 @@ def submit(
                 job = Job(run, tuple(begun["jobs"]), begun["directory"])
         else:
             job = Job(run, tuple(begun["jobs"]), begun["directory"], again=True)
+        known.remember(head, job)
         try:
             done(connection, job)
-        except (UnreachableError, Interrupted):
+        except Interrupted as error:
+            if error.signal_number == signal.SIGINT:
+                kept.remember(run, kept.fingerprint, told=True)
+            raise
+        except UnreachableError:
             raise
         except SteadError:
             kept.forget()
@@ -177,6 +184,7 @@ def rerun(
         with _discarded(connection, kept, kept.run):
             answer = connection.ask("rerun", job=run, id=kept.run)
         job = Job(answer["id"], tuple(answer["jobs"]), answer["directory"])
+        known.remember(head, job)
         done(connection, job)
         kept.forget()
     return job
@@ -203,20 +211,31 @@ def _begin(
     """Return the answer to `begin`, and the ID of the run."""
     fingerprint = order.folder.fingerprint
     while True:
-        before = (kept.run, kept.fingerprint)
         run = order.id or kept.run or names.new_run(request["name"])
         if not kept.run:
             kept.remember(run, fingerprint)
         begun = connection.ask("begin", id=run, project=request["project"])
-        if not begun["jobs"] or order.id or before[1] == fingerprint:
+        if not begun["jobs"]:
             kept.remember(run, fingerprint)
             return begun, run
-        # The interrupted submission had succeeded, but with the folder's earlier content.
+        over = None if order.id else _over(connection, run, kept, fingerprint)
+        if not over:
+            return begun, run
         observer.note(
             f"an interrupted submission of this folder became job {begun['jobs'][0]} ({run});"
-            " the folder has changed since, so this is a new run"
+            f" {over}, so this is a new run"
         )
         kept.forget()
+
+
+def _over(connection: Connection, run: str, kept: pending.Pending, fingerprint: str) -> str | None:
+    """Return why the call is not about a run that an interrupted submission made; None if it is."""
+    if kept.fingerprint != fingerprint:
+        return "the folder has changed since"
+    state = connection.ask("jobs", jobs=[run])["jobs"][0]["state"]
+    if state == "cancelled" or (kept.told and state not in ENDLESS):
+        return f"it has ended ({state})"
+    return None
 
 
 def _copy(connection: Connection, folder: Folder, begun: dict[str, Any], observer: Observer) -> None:
@@ -259,4 +278,6 @@ def order_of(
         if settings.array:
             raise UsageError(f"a map creates its own array, but `array` is {settings.array!r}", "Remove `array`.")
         settings = dataclasses.replace(settings, array=f"0-{len(listed) - 1}")
-    return Order(files.collect(pathlib.Path(project)), settings, listed, identifier)
+    folder = pathlib.Path(project)
+    wheels = environment.wheels(folder, settings.wheels) if settings.wheels else []
+    return Order(files.collect(folder, wheels), settings, listed, identifier)

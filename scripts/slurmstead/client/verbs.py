@@ -19,7 +19,7 @@ Identifier = Annotated[
     str | None, typer.Option("--id", help="Name of the run; repeating the call with this name submits nothing.")
 ]
 OneJob = Annotated[str, typer.Argument(help="A job number, a run, or the beginning of its name.", metavar="JOB")]
-Jobs = Annotated[list[str] | None, typer.Argument(help="Job numbers or runs.", metavar="JOB")]
+Jobs = Annotated[list[str] | None, typer.Argument(help="Job numbers, tasks (734_17) or runs.", metavar="JOB")]
 To = Annotated[pathlib.Path, typer.Option("--to", help="Directory for the results.")]
 
 
@@ -58,6 +58,10 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         requirements: Annotated[str | None, typer.Option(help="Requirements file, if not found automatically.")] = None,
         index: Annotated[str | None, typer.Option(help="URL of the package index for pip.")] = None,
         wheels: Annotated[str | None, typer.Option(help="Directory with wheels, in the folder.")] = None,
+        data: Annotated[
+            list[str] | None,
+            typer.Option(help="Path in the folder that all tasks read without a copy; repeatable.", metavar="PATH"),
+        ] = None,
         identifier: Identifier = None,
         wait: Annotated[
             bool, typer.Option("--wait", help="Wait for the end of the run; exit with 4 if it failed.")
@@ -86,6 +90,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             "requirements": requirements,
             "index": index,
             "wheels": wheels,
+            "data": tuple(data or ()),
             "args": tuple(args or ()),
         }
         where = {"head": head, "ssh_config": ssh_config, "directory": directory}
@@ -124,7 +129,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Print the output of a program, even while it runs."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
+        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, [job])
         actions.logs(messages, chosen, job, task, follow=follow, stderr=stderr)
 
     @app.command()
@@ -139,7 +144,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Copy the results of ended jobs to this computer: each file once, verified."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
+        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, job or [])
         actions.fetch(out, messages, chosen, job or [], to, everything=everything)
 
     @app.command()
@@ -152,7 +157,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Cancel jobs."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
+        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, job)
         actions.cancel(out, messages, chosen, job)
 
     @app.command()
@@ -166,5 +171,5 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Run a job again with the files it was submitted with."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
+        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, [job])
         actions.rerun(out, messages, chosen, job, identifier)

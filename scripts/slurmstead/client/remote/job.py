@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
-from slurmstead.client.remote import commands, manifest, slurm, store, venv
+from slurmstead.client.remote import commands, manifest, slurm, states, store, venv
 from slurmstead.client.remote.errors import Refusal
 from slurmstead.client.remote.usage import Meter, job_group
 
@@ -51,6 +52,8 @@ class Task:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._pass_on)
         self.place.mkdir(parents=True, exist_ok=True)
+        if states.may_not_start(self.run, self.number):
+            return self._finish({"state": "cancelled", "exit_code": 1, "reason": "cancelled before it started"})
         try:
             self._clear()
             self._copy_input()
@@ -83,19 +86,31 @@ class Task:
                 return False
         return True
 
-    def _copy_input(self) -> None:
+    def _copy_input(self, below: str = "") -> None:
+        """Copy a directory of the input to work/; the paths of `data` become links to the input."""
+        source, target = self.run / "input" / below, self.place / "work" / below
+        data = self.request.get("data") or []
+        target.mkdir()
+        copied = []
+        for name in os.listdir(source):
+            path = os.path.join(below, name)
+            if path in data:
+                (target / name).symlink_to(source / name)
+            elif any(other.startswith(f"{path}/") for other in data):
+                self._copy_input(path)
+            else:
+                copied.append(os.fsencode(source / name))
         # cp uses server-side copy (NFS 4.2) and shared blocks where the file system has them.
         done = subprocess.run(
-            ["cp", "-RP", "--preserve=mode,timestamps", "--", str(self.run / "input"), str(self.place / "work")],
+            ["xargs", "-0r", "cp", "-RP", "--preserve=mode,timestamps", f"--target-directory={target}", "--"],
+            input=b"\0".join(copied),
             capture_output=True,
-            text=True,
-            errors="replace",
             check=False,
         )
         if done.returncode:
-            raise Refusal(
-                f"cannot copy the input to {self.place / 'work'} on {os.uname().nodename}: {done.stderr.strip()}"
-            )
+            said = done.stderr.decode(errors="replace").strip()
+            raise Refusal(f"cannot copy the input to {target} on {os.uname().nodename}: {said}")
+        shutil.copymode(source, target)
 
     def _start(self) -> dict[str, Any]:
         variables = {**os.environ, **(self.request.get("env") or {})}
@@ -112,7 +127,13 @@ class Task:
         command = self.command(python)
         with open(self.place / "stdout", "wb") as stdout, open(self.place / "stderr", "wb") as stderr:
             self.program = subprocess.Popen(
-                command, cwd=self.place / "work", stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=variables
+                command,
+                cwd=self.place / "work",
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env=variables,
+                start_new_session=True,
             )
             self.has_begun = True
             return self._wait(self.program)
@@ -206,11 +227,11 @@ class Task:
         return int(ended["exit_code"])
 
     def _pass_on(self, number: int, _frame: FrameType | None) -> None:
-        """Pass a signal on to the program: Slurm signals only the process that it started (proctrack/cgroup)."""
+        """Pass a signal on to the program and its children: Slurm signals only the process that it started."""
         is_first, self.signal = self.signal is None, self.signal or number
         if self.program:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.program.pid, number)
+                os.killpg(self.program.pid, number)
         elif is_first and not self.has_begun:
             # This ends the preparation of the program, and removes an incomplete environment.
             raise Signalled

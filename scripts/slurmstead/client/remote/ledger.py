@@ -72,7 +72,9 @@ class Ledger:
 
     def find(self, rows: list[slurm.Row], run: str) -> None:
         """Record jobs that are missing here but are in Slurm's queue or have already started."""
-        seen = {row.chunk: row.job for row in rows if row.run == run}
+        # Of several jobs the newest that has not ended: an earlier one was withdrawn.
+        own = sorted((row for row in rows if row.run == run), key=lambda row: (not row.ended, int(row.job)))
+        seen = {row.chunk: row.job for row in own}
         for chunk in range(len(self.parts)):
             try:
                 seen[chunk] = os.readlink(self._started / str(chunk))

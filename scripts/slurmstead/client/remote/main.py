@@ -9,12 +9,15 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-from slurmstead.client.remote import commands, logs, manifest, states, store, submission
+from slurmstead.client.remote import commands, hashing, logs, states, store, submission
 from slurmstead.client.remote.errors import Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
 Request = Mapping[str, Any]
+
+HASH_SECONDS = 60
+"""How long a request may compute checksums: a client waits for an answer for 600 s."""
 
 
 def _jobs(place: Store, request: Request) -> dict[str, Any]:
@@ -57,11 +60,18 @@ def _end(place: Store, run: str, task: int | None) -> None:
 
 
 def _results(place: Store, request: Request) -> dict[str, Any]:
-    """Return the files of a run's ended tasks; paths are relative to the run's directory."""
-    run = states.find(place, request["job"])
+    """Return the files of a run's ended tasks, or of one task; paths are relative to the run's directory.
+
+    While checksums are missing, return how many bytes have one (`hashed`) instead: the same request continues.
+    """
+    run, only = states.find_task(place, request["job"])
     directory = place.run(run)
     summary = states.look(place, [run])[0]
+    if only is not None:
+        tasks = [task for task in summary["tasks"] if task["task"] == only]
+        summary.update(tasks=tasks, state=tasks[0]["state"], counts={tasks[0]["state"]: 1})
     files = []
+    hasher = hashing.Hasher(HASH_SECONDS)
     for task in summary["tasks"]:
         if task["state"] in ("pending", "running"):
             continue
@@ -69,9 +79,11 @@ def _results(place: Store, request: Request) -> dict[str, Any]:
         entries = store.read_json(directory / below / "manifest.json")
         if entries is None and (directory / below).is_dir():
             # The node failed before it could write a manifest.
-            entries = manifest.make(directory / below, directory / "input")
+            entries = hasher.entries(directory / below, directory / "input")
         files += [{**entry, "path": os.path.join(below, entry["path"])} for entry in entries or []]
-    return {"run": run, "directory": str(directory), "summary": summary, "files": files}
+    if not hasher.complete:
+        return {"run": run, "size": hasher.size, "hashed": hasher.hashed}
+    return {"run": run, "task": only, "directory": str(directory), "summary": summary, "files": files}
 
 
 def _tail(place: Store, request: Request) -> dict[str, Any]:

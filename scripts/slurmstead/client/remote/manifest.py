@@ -7,20 +7,37 @@ import os
 import pathlib
 import shutil
 import stat
-from collections.abc import Iterator
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
 
 KEPT = ("stdout", "stderr", "result.json", "environment.log")
 """Files that belong to the results, in addition to those in work/."""
 
+Summed = Callable[[str, os.stat_result], dict[str, Any]]
 
-def checksum(path: pathlib.Path | str) -> str:
-    """Return the SHA-256 of a file's content."""
-    digest = hashlib.sha256()
+
+def checksum(path: pathlib.Path | str, block: int | None = None) -> str:
+    """Return the SHA-256 of a file's content; with `block`, that of the digests of its blocks of so many bytes."""
     with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        size = os.fstat(file.fileno()).st_size
+        if block is None:
+            return digest(file, sys.maxsize).hex()
+        return hashlib.sha256(b"".join(digest(file, block) for _ in range(0, size, block))).hexdigest()
+
+
+def digest(file: BinaryIO, size: int) -> bytes:
+    """Return the SHA-256 of a file's next `size` bytes, or of those that are left."""
+    found = hashlib.sha256()
+    while part := file.read(min(size, 1 << 20)):
+        found.update(part)
+        size -= len(part)
+    return found.digest()
+
+
+def whole(path: str, _: os.stat_result) -> dict[str, Any]:
+    """Return the checksum of a file for its entry."""
+    return {"sha256": checksum(path)}
 
 
 def walk(directory: str) -> Iterator[str]:
@@ -58,7 +75,7 @@ def remove(directory: pathlib.Path) -> None:
     shutil.rmtree(directory)
 
 
-def entry(place: pathlib.Path, path: str) -> dict[str, Any] | None:
+def entry(place: pathlib.Path, path: str, summed: Summed) -> dict[str, Any] | None:
     """Return a file's entry; None if it is gone, or is a socket, pipe or device."""
     full = os.path.join(place, path)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -67,20 +84,23 @@ def entry(place: pathlib.Path, path: str) -> dict[str, Any] | None:
             return {"path": path, "link": os.readlink(full)}
         if stat.S_ISREG(seen.st_mode):
             _allow(full, seen.st_mode, stat.S_IRUSR)
-            return {"path": path, "size": seen.st_size, "sha256": checksum(full)}
+            return {"path": path, "size": seen.st_size, **summed(full, seen)}
     return None
 
 
-def make(place: pathlib.Path, given: pathlib.Path) -> list[dict[str, Any]]:
+def make(place: pathlib.Path, given: pathlib.Path, summed: Summed = whole) -> list[dict[str, Any]]:
     """Return the entries of a task's output, and of each file in work/ that differs from `given`.
 
-    A file is unchanged if size and mtime (in nanoseconds) are equal; a link, if its target is.
+    A file is unchanged if size and mtime (in nanoseconds) are equal; a link, if its target is. A link to the path in
+    `given` is unchanged too.
+
+    :param summed: returns the checksum of a file
     """
     found = [name for name in KEPT if (place / name).is_file()]
     for path in sorted(walk(str(place / "work"))) if (place / "work").is_dir() else []:
         if not _same(os.path.join(place, "work", path), os.path.join(given, path)):
             found.append(os.path.join("work", path))
-    return [made for path in found if (made := entry(place, path))]
+    return [made for path in found if (made := entry(place, path, summed))]
 
 
 def _same(one: str, other: str) -> bool:
@@ -88,6 +108,9 @@ def _same(one: str, other: str) -> bool:
         left, right = os.lstat(one), os.lstat(other)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    if stat.S_ISLNK(left.st_mode) and os.readlink(one) == other:
+        # A path of `data`.
+        return True
     if stat.S_ISLNK(left.st_mode) and stat.S_ISLNK(right.st_mode):
         return os.readlink(one) == os.readlink(other)
     return stat.S_IFMT(left.st_mode) == stat.S_IFMT(right.st_mode) and (left.st_size, left.st_mtime_ns) == (

@@ -86,7 +86,7 @@ def every(place: Store) -> list[str]:
     if not place.runs.is_dir():
         return []
     found = {}
-    for run in place.runs.iterdir():
+    for run in place.runs.glob("[!.]*"):
         with contextlib.suppress(OSError):
             found[run.name] = (run / "request.json").stat().st_mtime if (run / "ledger.json").exists() else 0
     return sorted((name for name, when in found.items() if when), key=lambda name: (found[name], name))
@@ -107,6 +107,17 @@ def look(place: Store, names: list[str]) -> list[dict[str, Any]]:
 def cancellation(run: pathlib.Path, task: int | None) -> pathlib.Path:
     """Return the file that marks a run, or one of its tasks, as cancelled."""
     return run / ("cancelled" if task is None else f"cancelled-{task}")
+
+
+def withdrawal(run: pathlib.Path) -> pathlib.Path:
+    """Return the file that marks a run that Slurm refused and that is being removed."""
+    return run / "withdrawn"
+
+
+def may_not_start(run: pathlib.Path, task: int | None) -> bool:
+    """Return whether a task was cancelled, or its run withdrawn, before the task began."""
+    marks = (withdrawal(run), cancellation(run, None), cancellation(run, task))
+    return any(mark.exists() for mark in marks)
 
 
 class _Run:

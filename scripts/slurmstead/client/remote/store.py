@@ -1,10 +1,11 @@
 """The directory of runs and environments on the share, and how to write to it.
 
-runs/ID/              a run; the client chooses ID
+runs/ID/              a run; the client chooses ID; .ID.* is a run that is being removed
   request.json        the request
   ledger.json         the numbers of its Slurm jobs
   input/              the folder as submitted; unchanged files are hard links to those of earlier runs
   work/ stdout stderr result.json manifest.json          its results; those of an array are in tasks/N/
+  checksums.json      those of a task that left no manifest; beside its work/
   done/N              task N has ended: a copy of its result.json (0 without an array)
   started/            the Slurm job that started each chunk
   log/                output of Slurm and of this program
@@ -22,6 +23,7 @@ import os
 import pathlib
 import pwd
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -73,6 +75,13 @@ class Store:
                 f"cannot create {self.root}: {error.strerror}",
                 "Set `directory` in stead.toml, or --directory, to a writable directory on the share.",
             ) from None
+
+    def remove(self, run: pathlib.Path) -> None:
+        """Remove the directory of a run; if this is interrupted, what is left is no run, and `sweep` removes it."""
+        gone = run.with_name(f".{run.name}.{os.urandom(4).hex()}")
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(run, gone)
+            shutil.rmtree(gone, ignore_errors=True)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from slurmstead.client.remote import arrays, commands, library, manifest, slurm, states, store, sweep
+from slurmstead.client.remote import arrays, commands, library, manifest, slurm, space, states, store, sweep
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
@@ -36,7 +36,7 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     place.make()
     run = place.run(request["id"])
     with place.lock():
-        ledger = Ledger(run)
+        ledger = _opened(place, run)
         if ledger.complete:
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
         if ledger.parts:
@@ -57,12 +57,13 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
 def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str, Any]:
     """Submit a run whose input is complete, and return its `jobs`; a submitted run does not change.
 
-    :raises WrongRequest: Slurm refused the run, and it was removed
+    :raises WrongRequest: Slurm refused the run, and it was removed; or it refused the rest of a run of which some jobs
+        were submitted before, and these were kept
     :raises NoAnswer: slurmctld did not answer; the same request may be repeated
     """
     run = place.run(request["id"])
     with place.lock():
-        ledger = Ledger(run)
+        ledger = _opened(place, run)
         if not ledger.complete:
             if not ledger.jobs:
                 _prepare(place, run, ledger, request, program)
@@ -76,7 +77,7 @@ def discard(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     with place.lock():
         if Ledger(run).parts:
             return {"discarded": False}
-        shutil.rmtree(run, ignore_errors=True)
+        place.remove(run)
         return {"discarded": True}
 
 
@@ -90,6 +91,7 @@ def copy_input(place: Store, request: Mapping[str, Any]) -> None:
 def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any], program: bytes) -> None:
     """Write everything that the jobs need; the disk may be full afterwards."""
     _check_input(run / "input", request.get("files"))
+    space.check(run / "input", request)
     for name in ("log", "done", "started"):
         (run / name).mkdir(exist_ok=True)
     name = library.keep(place.library, program)
@@ -125,13 +127,30 @@ def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | 
         )
 
 
+def _opened(place: Store, run: pathlib.Path) -> Ledger:
+    """Return the ledger of a run, after removing a run whose withdrawal was interrupted."""
+    if states.withdrawal(run).exists():
+        _withdraw(place, run)
+    return Ledger(run)
+
+
 def _complete(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
     """Submit the remaining jobs; the steps after that must not fail, because the run is then submitted."""
+    if ledger.tried:
+        _find_lost(run, ledger)
+    before = list(ledger.jobs.values())
     try:
         _submit_chunks(place, run, ledger, request)
-    except WrongRequest:
-        _withdraw(run, ledger)
-        raise
+    except WrongRequest as error:
+        if not before:
+            _withdraw(place, run)
+            raise
+        # These jobs may have results.
+        raise WrongRequest(
+            f"only {len(ledger.jobs)} of the {len(ledger.parts)} jobs of {run.name} were submitted"
+            f" ({', '.join(ledger.jobs.values())}): {error}",
+            f"Repeat the command to submit the rest. Without it: stead cancel {run.name}",
+        ) from None
     with contextlib.suppress(OSError):
         latest = [run.name, *(store.read_json(place.projects / request["project"]) or [])]
         store.write_json(place.projects / request["project"], list(dict.fromkeys(latest))[:REMEMBERED])
@@ -140,8 +159,6 @@ def _complete(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[
 
 def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
     dependencies = _dependencies(place, request.get("after") or [])
-    if ledger.tried:
-        _find_lost(run, ledger)
     for chunk, part in enumerate(ledger.parts):
         if chunk in ledger.jobs:
             continue
@@ -180,12 +197,18 @@ def _find_lost(run: pathlib.Path, ledger: Ledger) -> None:
         time.sleep(1)
 
 
-def _withdraw(run: pathlib.Path, ledger: Ledger) -> None:
-    """Cancel and remove a run that Slurm refused in whole or in part."""
-    if ledger.jobs:
-        with contextlib.suppress(Refusal):
-            commands.run(["scancel", *ledger.jobs.values()])
-    shutil.rmtree(run, ignore_errors=True)
+def _withdraw(place: Store, run: pathlib.Path) -> None:
+    """Cancel and remove a run that Slurm refused before any job of it was known to the user.
+
+    :raises NoAnswer: slurmctld does not answer; the next call for this run continues
+    """
+    with contextlib.suppress(OSError):
+        # On a full disk too: no job starts that finds this mark.
+        store.write(states.withdrawal(run), b"")
+    if jobs := list(Ledger(run).jobs.values()):
+        with contextlib.suppress(WrongRequest):
+            commands.run(["scancel", *jobs])
+    place.remove(run)
 
 
 def _dependencies(place: Store, after: list[str]) -> list[str]:

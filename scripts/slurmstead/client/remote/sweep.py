@@ -14,6 +14,8 @@ UNUSED_DAYS = 30
 """Days without use after which an environment is removed."""
 ABANDONED_DAYS = 7
 """Days after which an input that was never submitted is removed."""
+KILLED_DAYS = 1
+"""Days after which a build without a lock is dead: after a reboot of the server, live ones have yet to claim theirs."""
 
 DAY = 86400
 
@@ -23,8 +25,10 @@ def sweep(place: Store) -> None:
     with contextlib.suppress(OSError):
         now = time.time()
         for run in place.runs.iterdir():
-            if not (run / "ledger.json").exists() and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
+            if run.name.startswith("."):
                 shutil.rmtree(run, ignore_errors=True)
+            elif not (run / "ledger.json").exists() and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
+                place.remove(run)
         for left in place.incoming.iterdir():
             # Not st_mtime: it may already be copied from the original file.
             if left.stat().st_ctime < now - ABANDONED_DAYS * DAY:
@@ -33,7 +37,8 @@ def sweep(place: Store) -> None:
             if link.is_symlink():
                 _sweep_environment(link, now - UNUSED_DAYS * DAY)
         for directory in place.environments.glob("*.build-*"):
-            _sweep_build(directory)
+            if directory.stat().st_ctime < now - KILLED_DAYS * DAY:
+                _sweep_build(directory)
 
 
 def _sweep_build(directory: pathlib.Path) -> None:

@@ -1,7 +1,8 @@
 """Virtual environments on the share: each is built once, on a node of its kind, and visible only when complete.
 
 KEY is a link to the directory of the environment, created when the environment is complete. A killed build leaves a
-directory without a link; the next build, which holds the lock, removes it. A file on the share costs as much time as
+directory without a link, which the head node removes later: an NFS client that remembers for a while that KEY did not
+exist cannot tell the two apart. A file on the share costs as much time as
 ten on a disk, so environments contain neither pip nor bytecode: pip runs from the node's own disk, and Python writes
 bytecode for the modules that a program imports.
 """
@@ -127,8 +128,6 @@ def note_use(environment: pathlib.Path) -> None:
 def _build(
     link: pathlib.Path, wanted: Mapping[str, Any], python: Python, log: pathlib.Path, variables: Mapping[str, str]
 ) -> None:
-    for left in link.parent.glob(f"{link.name}.build-*"):
-        shutil.rmtree(left, ignore_errors=True)
     wheel = bundled_pip.find(python.path)
     if wheel is None:
         raise BuildError(f"{python.path} has no pip for virtual environments.{_advice(python)}")
@@ -143,10 +142,10 @@ def _build(
             _run(install_command(target, wanted, requirements), log, bundled_pip.variables(variables, pip), "")
         (target / "used").touch()
         os.sync()
-        temporary = target.with_suffix(".link")
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(target.name)
-        os.replace(temporary, link)
+        link.symlink_to(target.name)
+    except FileExistsError:
+        # The server has one that this client did not see; jobs may be using it.
+        shutil.rmtree(target, ignore_errors=True)
     except BaseException:
         shutil.rmtree(target, ignore_errors=True)
         raise

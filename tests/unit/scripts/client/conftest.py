@@ -24,16 +24,19 @@ def own_home(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib
 
 @dataclasses.dataclass
 class FakeSlurm:
-    """Takes jobs as sbatch does; what goes wrong next is said in `fails`."""
+    """Takes jobs as sbatch does; what goes wrong next is said in `fails`, what gets no answer in `silent`."""
 
     jobs: list[list[str]] = dataclasses.field(default_factory=list)
     fails: list[str] = dataclasses.field(default_factory=list)
+    silent: list[str] = dataclasses.field(default_factory=list)
     cancelled: list[str] = dataclasses.field(default_factory=list)
     state: str = "PENDING"
     max_array_size: int = 1001
 
     def run(self, command: list[str], stdin: str = "", seconds: float = 0, directory: str = "/") -> str:
         """Do what commands.run does."""
+        if command[0] in self.silent:
+            raise NoAnswer(f"slurmctld did not answer {command[0]}")
         match command[0]:
             case "sbatch":
                 fault = self.fails.pop(0) if self.fails else ""

@@ -195,4 +195,4 @@ def test_a_build_that_was_killed_is_made_again_from_nothing(place: pathlib.Path,
         made = pathlib.Path(builder.communicate(timeout=300)[0].strip())
 
     assert output(made / "bin" / "tool") == "42\n"
-    assert half not in names(place)
+    assert made.name != half, "the sweep removes it later: this node cannot know that nobody uses it"

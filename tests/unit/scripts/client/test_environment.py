@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -131,17 +132,34 @@ def test_other_wheels_are_another_environment(tmp_path: pathlib.Path) -> None:
     assert digests[0] != digests[1]
 
 
-def test_wheels_that_an_ignore_file_leaves_out_are_named(tmp_path: pathlib.Path) -> None:
-    folder = write(tmp_path, requirements_txt="a", main_py="", _gitignore="wheels/\n")
+@pytest.mark.parametrize("name", ["wheels", "./wheels/", "link"])
+def test_wheels_are_submitted_whatever_ignore_files_exclude(tmp_path: pathlib.Path, name: str) -> None:
+    folder = write(tmp_path, requirements_txt="a", main_py="", _gitignore="wheels/\n*.whl\n/link\n")
     (folder / "wheels").mkdir()
-    (folder / "wheels" / "a-1-py3-none-any.whl").write_text("")
-    order = submitting.order_of(folder, Settings(wheels="wheels"))
-    with pytest.raises(UsageError, match="an ignore file excludes the wheel wheels/a-1-py3-none-any.whl") as caught:
-        order.request()
-    (folder / ".steadignore").write_text("!wheels/\n")
+    for file in ("a-1-py3-none-any.whl", "notes"):
+        (folder / "wheels" / file).write_text("")
+    (folder / "link").symlink_to("wheels")
+    order = submitting.order_of(folder, Settings(wheels=name))
 
-    assert "Add the line !wheels/" in caught.value.hint
-    assert submitting.order_of(folder, Settings(wheels="wheels")).request()["environment"]["wheels"] == "wheels"
+    assert [file.path for file in order.folder.files if "wheels/" in file.path] == ["wheels/a-1-py3-none-any.whl"]
+    assert order.request()["environment"]["wheels"] == "wheels"
+
+
+def test_wheels_can_be_next_to_the_program(tmp_path: pathlib.Path) -> None:
+    found = environment.find(write(tmp_path, requirements_txt="a", a_whl=""), Settings(wheels="."))
+
+    assert found is not None and found["wheels"] == "."
+
+
+@pytest.mark.parametrize("name", ["..", "/usr", "none"])
+def test_wheels_outside_the_folder_are_refused(tmp_path: pathlib.Path, name: str) -> None:
+    write(tmp_path, x_whl="")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    order = submitting.order_of(write(folder, requirements_txt="a", main_py=""), Settings(wheels=name))
+
+    with pytest.raises(UsageError, match="expected wheels in"):
+        order.request()
 
 
 PYTHON = venv.Python(os.path.realpath(sys.executable), "3.11", "linux-x86_64")
@@ -249,29 +267,25 @@ def test_a_build_that_was_killed_says_nothing_of_the_next(
     assert ensure(tmp_path).exists()
 
 
-def test_what_a_killed_builder_left_is_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subprocess, "run", FakeBuild())
-    left = tmp_path / "environments" / f"{venv.key(WANTED, PYTHON)}.build-dead"
-    left.mkdir(parents=True)
-    ensure(tmp_path)
-
-    assert not left.exists()
-
-
-def test_a_link_that_a_killed_builder_left_is_no_obstacle(
+def test_an_environment_that_this_node_does_not_see_is_neither_removed_nor_replaced(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """An NFS client remembers for a while that a file did not exist."""
     monkeypatch.setattr(subprocess, "run", FakeBuild())
-    (tmp_path / "environments").mkdir()
-    (tmp_path / "environments" / f"{venv.key(WANTED, PYTHON)}.link").symlink_to("gone")
+    first = ensure(tmp_path)
+    exists = pathlib.Path.exists
+    monkeypatch.setattr(pathlib.Path, "exists", lambda path: path.name != "used" and exists(path))
 
-    assert ensure(tmp_path).exists()
+    assert ensure(tmp_path) == first
+    assert names(tmp_path) == [venv.key(WANTED, PYTHON), first.name]
 
 
 HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.lockf(f, 2); print(flush=True); time.sleep(60)"
 
 
-def test_what_a_killed_builder_left_goes_although_nobody_builds_it_again(store: Store) -> None:
+def test_what_a_killed_builder_left_goes_after_a_day(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
     store.make()
     for name in ("left.build-1", "used.build-1", "used.build-2", "busy.build-1"):
         (store.environments / name).mkdir()
@@ -286,3 +300,11 @@ def test_what_a_killed_builder_left_goes_although_nobody_builds_it_again(store: 
 
     left = sorted(path.name for path in store.environments.iterdir() if path.suffix != ".lock")
     assert left == ["busy.build-1", "used", "used.build-2"]
+
+
+def test_a_build_whose_lock_its_node_has_yet_to_claim_again_is_left_alone(store: Store) -> None:
+    store.make()
+    (store.environments / "live.build-1").mkdir()
+    sweep.sweep(store)
+
+    assert (store.environments / "live.build-1").exists()

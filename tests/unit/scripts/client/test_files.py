@@ -41,6 +41,7 @@ IGNORED = [
     "# a comment\n\n*.py  \n",
     "[ab].*\n",
     "!\n/\n*.log\n",
+    "*\n!*/\n!*.py\n",
 ]
 
 
@@ -48,19 +49,76 @@ IGNORED = [
 @pytest.mark.parametrize("place", ["", "data/", "src/"])
 def test_gitignore_means_what_it_means_to_git(tmp_path: pathlib.Path, text: str, place: str) -> None:
     folder = write(tmp_path / "project", {**TREE, f"{place}.gitignore": text})
-    environment = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
-    subprocess.run(["git", "init", "-q"], cwd=folder, env=environment, check=True)
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--others", "--exclude-standard"],
-        cwd=folder,
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    git_init(folder)
 
-    # Directories are nothing to git.
-    assert [path for path in submitted(folder) if not path.endswith("/")] == sorted(listed.strip("\0").split("\0"))
+    assert without_directories(folder) == listed_by_git(folder)
+
+
+GIT = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+
+
+def git_init(folder: pathlib.Path) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=folder, env=GIT, check=True)
+
+
+def without_directories(folder: pathlib.Path) -> list[str]:
+    return [path for path in submitted(folder) if not path.endswith("/")]
+
+
+def listed_by_git(folder: pathlib.Path) -> list[str]:
+    """Return the files of a folder that git would add; directories are nothing to git."""
+    command = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
+    said = subprocess.run(command, cwd=folder, env=GIT, check=True, capture_output=True, text=True).stdout
+    return sorted(said.strip("\0").split("\0"))
+
+
+ABOVE = [
+    *IGNORED,
+    "/in/project/data/\n",
+    "/data/\n/project/data/\n",
+    "in/*/out\n",
+    "in/**/deep\n",
+    "*.log\n!/in/project/\n",
+]
+
+
+@pytest.mark.parametrize("text", ABOVE)
+@pytest.mark.parametrize("place", [".gitignore", "in/.gitignore", ".git/info/exclude"])
+def test_ignore_files_above_mean_what_they_mean_to_git(tmp_path: pathlib.Path, text: str, place: str) -> None:
+    git_init(tmp_path)
+    folder = write(tmp_path / "in" / "project", {**TREE, ".gitignore": "!b.log\n"})
+    write(tmp_path, {place: text})
+
+    assert without_directories(folder) == listed_by_git(folder)
+
+
+@pytest.mark.parametrize("text", ["in\n", "/in/\n", "in/project\n", "*\n", "/*\n", "**/project/\n"])
+def test_a_folder_that_git_ignores_is_submitted_by_the_other_rules(tmp_path: pathlib.Path, text: str) -> None:
+    git_init(tmp_path)
+    write(tmp_path, {".gitignore": f"{text}*.log\n"})
+
+    assert without_directories(write(tmp_path / "in" / "project", {"a": "", "b.log": "", "c/d": ""})) == ["a", "c/d"]
+
+
+def test_only_ignore_files_of_the_repository_count(tmp_path: pathlib.Path) -> None:
+    folder = write(tmp_path / "in" / "project", {"a": "", "stead-results/x": "", "c/stead-results/x": ""})
+    write(tmp_path, {".gitignore": "a\n", "in/.steadignore": "a\n"})
+    seen = [submitted(folder)]
+    git_init(tmp_path / "in")
+    seen.append(submitted(folder))
+
+    assert seen == [["a", "c/stead-results/x"]] * 2
+
+
+def test_environments_of_conda_and_pixi_are_skipped(tmp_path: pathlib.Path) -> None:
+    folder = write(tmp_path / "p", {"main.py": "", "env/conda-meta/history": "", "env/bin/x": "", ".pixi/envs/x": ""})
+    found = files.collect(folder)
+
+    assert [file.path for file in found.files] == ["main.py"]
+    assert sorted(found.warnings) == [
+        f"{name!r} is a conda environment and is skipped: the cluster installs what requirements.txt lists"
+        for name in (".pixi", "env")
+    ]
 
 
 def test_steadignore_says_more_than_gitignore(tmp_path: pathlib.Path) -> None:

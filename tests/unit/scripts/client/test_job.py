@@ -132,6 +132,17 @@ def test_a_second_job_of_the_same_run_does_nothing(store: Store, start: Start) -
     assert (store.run("r1") / "count").read_text() == "x"
 
 
+@pytest.mark.parametrize(("mark", "task"), [("cancelled", None), ("cancelled-3", 3), ("withdrawn", None)])
+def test_what_was_cancelled_does_not_start(store: Store, start: Start, mark: str, task: int | None) -> None:
+    store.run("r1").mkdir(parents=True)
+    (store.run("r1") / mark).touch()
+    done = start({"main.py": "print(1)"}, task, **({"tasks": "0-5"} if task else {}))
+    place = store.run("r1") / (f"tasks/{task}" if task else "")
+
+    assert (done.returncode, result(place)["state"]) == (1, "cancelled")
+    assert not (place / "stdout").exists()
+
+
 def test_a_job_that_slurm_restarts_begins_from_nothing(store: Store, start: Start) -> None:
     main = "import os; assert not os.path.exists('made'); open('made', 'w'); print(os.listdir('../done'))"
     done = [start({"main.py": main}), start({"main.py": main})]
@@ -145,6 +156,21 @@ def test_a_program_gets_the_signal_that_its_job_gets(store: Store, start: Start)
     found = result(store.run("r1"))
 
     assert (found["state"], found["signalled"], found["exit_code"]) == ("cancelled", True, 143)
+
+
+def test_a_signal_reaches_what_the_program_started(store: Store, start: Start) -> None:
+    main = """
+        import os, signal, subprocess, sys
+        command = "trap 'echo saved; exit' TERM; echo; while :; do sleep 0.1; done"
+        child = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, text=True)
+        child.stdout.readline()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(print(child.communicate(timeout=20)[0])))
+        os.kill(os.getppid(), 15)
+        signal.pause()
+        """
+    start({"main.py": main})
+
+    assert (store.run("r1") / "stdout").read_text() == "saved\n\n"
 
 
 def test_a_program_that_ends_well_when_it_is_told_to_is_completed(store: Store, start: Start) -> None:
@@ -187,6 +213,25 @@ def test_links_and_pipes_are_left_as_they_are(store: Store, start: Start) -> Non
     assert entries["work/link"] == {"path": "work/link", "link": "nowhere"}
     assert entries["work/é\udcff"]["size"] == 1
     assert "work/pipe" not in entries
+
+
+def test_data_is_a_link_to_the_input_and_no_result(store: Store, start: Start) -> None:
+    main = """
+        import os
+        print(*(int(os.path.islink(path)) for path in ("big", "a", "a/b", "a/b/one", "a/c", "main.py")))
+        print(open("big/x/y").read(), open("a/b/one").read(), open("a/c").read())
+        """
+    files = {"main.py": main, "big/x/y": "data", "a/b/one": "one", "a/b/two": "two", "a/c": "c", "-rf": ""}
+    done = [start(files, task=1, tasks="0-1", data=["big", "a/b/one"]) for _ in range(2)]
+    place = store.run("r1")
+    task = place / "tasks" / "1"
+
+    assert [(one.returncode, one.stderr) for one in done] == [(0, "")] * 2
+    assert (task / "stdout").read_text() == "1 0 0 1 0 0\ndata one c\n"
+    assert os.readlink(task / "work" / "big") == str(place / "input" / "big")
+    paths = [entry["path"] for entry in json.loads((task / "manifest.json").read_text())]
+    assert paths == ["stdout", "stderr", "result.json"]
+    assert (place / "input" / "big" / "x" / "y").read_text() == "data", "the second start removed only the links"
 
 
 def test_what_a_program_closed_to_itself_is_among_its_results_and_no_obstacle_to_the_next_start(

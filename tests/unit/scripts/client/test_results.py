@@ -45,15 +45,24 @@ class Head:
         self.contents = contents
         self.spoiled: dict[str, int] = {}
         self.cut: str | None = None
+        self.task: int | None = None
         self.copied: list[str] = []
+        self.hashed: list[int] = []
+        self.block: int | None = None
 
     def ask(self, action: str, **_: Any) -> dict[str, Any]:
         assert action == "results"
-        files = [
-            {"path": name, "size": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
-            for name, text in self.contents.items()
-        ]
-        return {"run": "r1", "directory": "/r1", "summary": SUMMARY, "files": files}
+        if self.hashed:
+            return {"run": "r1", "size": 100, "hashed": self.hashed.pop(0)}
+        files = [{"path": name, "size": len(text), **self.sum(text.encode())} for name, text in self.contents.items()]
+        return {"run": "r1", "task": self.task, "directory": "/r1", "summary": SUMMARY, "files": files}
+
+    def sum(self, content: bytes) -> dict[str, Any]:
+        if self.block is None:
+            return {"sha256": hashlib.sha256(content).hexdigest()}
+        parts = [content[start : start + self.block] for start in range(0, len(content), self.block)]
+        digests = b"".join(hashlib.sha256(part).digest() for part in parts)
+        return {"sha256": hashlib.sha256(digests).hexdigest(), "block": self.block}
 
     def pull(self, _connection: Any, _source: str, files: Iterable[str], target: pathlib.Path, _report: Any) -> None:
         for name in files:
@@ -84,6 +93,55 @@ def test_a_file_is_fetched_once(head: Head, tmp_path: pathlib.Path) -> None:
     assert [fetch(head, tmp_path).new, fetch(head, tmp_path).new] == [3, 0]
     assert head.copied == ["a", "b", "c"]
     assert results.is_complete(tmp_path / "r1")
+
+
+class Watcher(Silent):
+    """Records the progress that it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def began(self, what: str, size: int) -> None:
+        self.told.append((what, size))
+
+    def copied(self, part: float) -> None:
+        self.told.append(part)
+
+
+def test_a_head_node_that_needs_time_for_checksums_is_asked_until_it_has_them(
+    head: Head, tmp_path: pathlib.Path
+) -> None:
+    head.hashed = [25, 75]
+    watcher = Watcher()
+
+    assert results.fetch(head, "r1", tmp_path, watcher).new == 3  # type: ignore[arg-type]
+    assert watcher.told == [("checking r1 on the cluster", 100), 0.25, 0.75, ("fetching r1", 11)]
+
+
+def test_files_that_change_faster_than_they_are_hashed_are_not_waited_for(head: Head, tmp_path: pathlib.Path) -> None:
+    head.hashed = [25, 25, 25]
+    with pytest.raises(CheckFailed, match="files of r1 change while"):
+        fetch(head, tmp_path)
+
+
+def test_a_long_file_is_verified_by_its_blocks(head: Head, tmp_path: pathlib.Path) -> None:
+    head.block = 2
+    head.spoiled = {"c": 1}
+
+    assert fetch(head, tmp_path).new == 3
+    assert head.copied == ["a", "b", "c", "c"]
+
+
+def test_one_task_is_not_the_whole_run(head: Head, tmp_path: pathlib.Path) -> None:
+    head.task = 0
+    fetch(head, tmp_path)
+    part = results.is_complete(tmp_path / "r1")
+    head.task = None
+    fetch(head, tmp_path)
+    head.task = 0
+    fetch(head, tmp_path)
+
+    assert [part, results.is_complete(tmp_path / "r1")] == [False, True]
 
 
 def test_a_fetch_that_was_cut_goes_on(head: Head, tmp_path: pathlib.Path) -> None:

@@ -99,6 +99,21 @@ def test_items_that_no_program_can_be_given_are_refused(tmp_path: pathlib.Path) 
         submitting.order_of(tmp_path, Settings(), ["a", "b\0"])
 
 
+def test_data_is_in_the_folder(tmp_path: pathlib.Path) -> None:
+    for path in ("main.py", "big/x", "big/y", "hidden"):
+        (tmp_path / "p" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "p" / path).write_text("")
+    (tmp_path / "p" / ".gitignore").write_text("hidden\n")
+    (tmp_path / "p" / "stead.toml").write_text('data = ["./big/", "main.py"]\n')
+
+    asked = api.asked(tmp_path / "p", (), {})
+    assert submitting.order_of(tmp_path / "p", asked).request()["data"] == ["big", "main.py"]
+    for wrong in ("../p/big", "/etc", ".", "", "bi", "none", "hidden"):
+        order = submitting.order_of(tmp_path / "p", Settings(data=("big", wrong)))
+        with pytest.raises(UsageError, match=f"data: {wrong!r} is not among the files"):
+            order.request()
+
+
 def test_an_unknown_option_of_python_is_refused() -> None:
     with pytest.raises(UsageError) as caught:
         settings.merge(Settings(), {"memory": "8G"})

@@ -213,6 +213,21 @@ def test_one_task_of_an_array_is_made_again_with_its_item(chunks: Store) -> None
     assert (request["tasks"], request["items"][3]) == ("3", ["d"])
 
 
+def test_results_of_one_task_are_only_its_own(chunks: Store) -> None:
+    for task in range(2):
+        done(chunks, task)
+        place = chunks.run("r1") / "tasks" / str(task)
+        place.mkdir(parents=True)
+        store.write_json(place / "manifest.json", [{"path": "stdout", "size": 0, "sha256": ""}])
+    answers = [main.answer(chunks, {"action": "results", "job": name}, b"") for name in ("1_1", "r1")]
+
+    assert [answer["task"] for answer in answers] == [1, None]
+    assert [file["path"] for file in answers[0]["files"]] == ["tasks/1/stdout"]
+    assert [task["task"] for task in answers[0]["summary"]["tasks"]] == [1]
+    assert [answer["summary"]["state"] for answer in answers] == ["completed", "running"]
+    assert len(answers[1]["files"]) == 2
+
+
 @pytest.mark.parametrize(("name", "task"), [("2_1", 3), ("1_0", 0)])
 def test_a_log_is_found_by_the_name_that_slurm_gives_a_task(chunks: Store, name: str, task: int) -> None:
     assert logs.file_of(chunks, {"job": name})[2] == chunks.run("r1") / "tasks" / str(task) / "stdout"

@@ -1,7 +1,9 @@
 """A run becomes a job once, wherever its submission is cut off."""
 
+import contextlib
 import itertools
 import pathlib
+import shutil
 import time
 from typing import Any
 
@@ -166,6 +168,58 @@ def test_an_array_that_was_cut_in_the_middle_is_completed(store: Store, fake_slu
     assert len(fake_slurm.jobs) == 3
 
 
+@pytest.mark.parametrize("fault", ["killed", "answer lost"])
+@pytest.mark.slow  # It waits for an answer that does not come.
+def test_jobs_that_a_repeated_submission_found_are_kept_when_slurm_refuses_the_rest(
+    store: Store, fake_slurm: FakeSlurm, fault: str
+) -> None:
+    fake_slurm.max_array_size = 10
+    fake_slurm.fails = ["", fault]
+    with pytest.raises((NoAnswer, KeyboardInterrupt)):
+        submit(store, tasks="0-24")
+    result = store.run("r1") / "done" / "3"
+    result.write_text("{}")
+    fake_slurm.fails = ["refused"]
+
+    with pytest.raises(
+        WrongRequest, match=r"only 2 of the 3 jobs of r1 were submitted \(1, 2\): .*Memory spec"
+    ) as error:
+        submit(store, tasks="0-24")
+
+    assert error.value.hint == "Repeat the command to submit the rest. Without it: stead cancel r1"
+    assert result.exists()
+    assert fake_slurm.cancelled == []
+    assert submit(store, tasks="0-24") == ["1", "2", "3"]
+
+
+def test_a_withdrawal_that_was_cut_off_is_completed_before_the_next_attempt(
+    store: Store, fake_slurm: FakeSlurm
+) -> None:
+    fake_slurm.max_array_size = 10
+    fake_slurm.fails = ["", "refused"]
+    fake_slurm.silent = ["scancel"]
+    with pytest.raises(NoAnswer):
+        submit(store, tasks="0-24")
+    assert states.may_not_start(store.run("r1"), None)
+    fake_slurm.silent = []
+
+    assert submit(store, tasks="0-24") == ["2", "3", "4"]
+    assert fake_slurm.cancelled == ["1"]
+    assert [path.name for path in store.runs.iterdir()] == ["r1"]
+
+
+def test_a_run_that_is_half_removed_is_none_and_goes_with_the_next_submission(
+    store: Store, fake_slurm: FakeSlurm
+) -> None:
+    submit(store)
+    store.run("r1").rename(store.runs / ".r1.1a2b3c4d")
+    assert states.every(store) == []
+    submit(store, id="r2")
+
+    assert [path.name for path in store.runs.iterdir()] == ["r2"]
+    assert len(fake_slurm.jobs) == 2
+
+
 def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlurm) -> None:
     submission.begin(store, REQUEST)
     with pytest.raises(Refusal, match="1 of 1 files did not arrive"):
@@ -181,6 +235,29 @@ def test_what_an_interrupted_copy_left_besides_is_removed(store: Store, fake_slu
 
     assert [path.name for path in pathlib.Path(begun["input"]).iterdir()] == ["main.py"]
     assert len(fake_slurm.jobs) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "fits"),
+    [
+        ({"tasks": "0-9"}, False),
+        ({"tasks": "3"}, True),
+        ({}, True),
+        ({"tasks": "0-9", "data": ["main.py"]}, True),
+        ({"tasks": "0-9", "data": ["main"]}, False),
+    ],
+    ids=str,
+)
+def test_an_array_whose_copies_of_its_input_do_not_fit_is_refused(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], fits: bool
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 50, 50))
+    said = "10 tasks need 80 B for copies of their input, but only 50 B are free"
+    with contextlib.nullcontext() if fits else pytest.raises(Refusal, match=said) as caught:
+        submit(store, **changes)
+
+    assert len(fake_slurm.jobs) == fits
+    assert fits or "--data" in caught.value.hint
 
 
 def test_a_run_that_is_a_job_is_not_discarded(store: Store, fake_slurm: FakeSlurm) -> None:

@@ -1,0 +1,176 @@
+"""What a repeated command is: the same run, as long as its user may not know how it ended, or a new one."""
+
+import contextlib
+import json
+import pathlib
+import shutil
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from slurmstead.client import bundle, known, submitting, transfer
+from slurmstead.client.connection import Connection
+from slurmstead.client.head import Head
+from slurmstead.client.records import Job
+from slurmstead.client.remote import commands, main
+from slurmstead.client.remote.store import Store
+from slurmstead.client.settings import Settings
+from slurmstead.errors import Interrupted, UnreachableError, UsageError
+
+from .conftest import FakeSlurm
+
+HEAD = Head("alice@node3")
+
+
+class Local:
+    """A connection to a head node that is a directory of this computer."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def ask(self, action: str, **request: Any) -> dict[str, Any]:
+        """Return the answer of the program for head nodes."""
+        asked = json.loads(json.dumps({"action": action, **request}))
+        return json.loads(json.dumps(main.answer(self.store, asked, bundle.program())))
+
+
+@pytest.fixture
+def submit(
+    store: Store, fake_slurm: FakeSlurm, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Job]:
+    """Return `stead submit FOLDER`; the folder has a program."""
+    folder = tmp_path / "pi"
+    folder.mkdir()
+    (folder / "main.py").write_text("print(3)")
+
+    def push(_: Connection, source: pathlib.Path, files: list[str], target: str, *__: object) -> None:
+        for path in files:
+            shutil.copy(source / path, target)
+
+    monkeypatch.setattr(submitting, "Connection", lambda *_: contextlib.nullcontext(Local(store)))
+    monkeypatch.setattr(transfer, "push", push)
+
+    def run(done: Callable[..., None] = lambda *_: None, head: Head = HEAD) -> Job:
+        return submitting.submit(head, submitting.order_of(folder, Settings()), submitting.Silent(), done)
+
+    return run
+
+
+def stopped_by(error: Exception) -> Callable[..., None]:
+    """Return a `--wait` that ends with an error."""
+
+    def wait(*_: object) -> None:
+        raise error
+
+    return wait
+
+
+def ctrl_c() -> Callable[..., None]:
+    return stopped_by(Interrupted(signal.SIGINT))
+
+
+@pytest.mark.parametrize(
+    ("state", "same"), [("PENDING", True), ("RUNNING", True), ("FAILED", False), ("TIMEOUT", False)]
+)
+def test_after_ctrl_c_a_run_is_the_same_while_it_has_not_ended(
+    submit: Callable[..., Job], fake_slurm: FakeSlurm, state: str, same: bool
+) -> None:
+    with pytest.raises(Interrupted):
+        submit(ctrl_c())
+    fake_slurm.state = state
+
+    assert submit().jobs == (("1",) if same else ("2",))
+
+
+def test_what_was_cancelled_is_submitted_again(
+    submit: Callable[..., Job], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnreachableError):
+        submit(stopped_by(UnreachableError("cut")))
+    Local(store).ask("cancel", jobs=["1"])
+    monkeypatch.setattr(commands, "queue", list)
+
+    assert submit().jobs == ("2",)
+
+
+def test_a_run_that_ended_while_the_laptop_slept_is_not_submitted_again(
+    submit: Callable[..., Job], fake_slurm: FakeSlurm
+) -> None:
+    with pytest.raises(UnreachableError):
+        submit(stopped_by(UnreachableError("cut")))
+    fake_slurm.state = "FAILED"
+    again = submit()
+
+    assert (again.jobs, again.again) == (("1",), True)
+    assert submit().jobs == ("2",), "now the user knows"
+
+
+def test_a_laptop_with_another_host_name_is_the_same(
+    submit: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnreachableError):
+        submit(stopped_by(UnreachableError("cut")))
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.cafe")
+
+    assert submit().jobs == ("1",)
+
+
+OTHER = Head("bob@other", "/config", "/runs")
+
+
+@pytest.fixture
+def two_clusters(own_home: pathlib.Path) -> None:
+    """Two clusters that have job 734; one of them also has 735."""
+    known.remember(HEAD, Job("20261124-pi-1", ("734",), "/"))
+    known.remember(OTHER, Job("20261124-pi-2", ("734",), "/"))
+    known.remember(OTHER, Job("20261124-pi-3", ("735", "736"), "/"))
+
+
+@pytest.mark.usefixtures("two_clusters")
+@pytest.mark.parametrize(
+    ("name", "project", "head"),
+    [
+        ("735", {}, OTHER),
+        ("736_17", {}, OTHER),
+        ("20261124-pi-2", {}, OTHER),
+        ("20261124-pi-1", {}, HEAD),
+        ("1", {}, HEAD),
+        ("734", {"head": "alice@node3"}, HEAD),
+    ],
+)
+def test_a_job_is_where_it_was_submitted(
+    monkeypatch: pytest.MonkeyPatch, name: str, project: dict[str, str], head: Head
+) -> None:
+    monkeypatch.setenv("STEAD_HEAD", "alice@node3")
+
+    assert known.choose([name], {}, project) == head
+
+
+@pytest.mark.usefixtures("two_clusters")
+@pytest.mark.parametrize(("name", "project"), [("734", {}), ("735", {"head": "alice@node3"}), ("20261124-pi", {})])
+def test_a_job_that_could_be_on_two_clusters_is_on_none(
+    monkeypatch: pytest.MonkeyPatch, name: str, project: dict[str, str]
+) -> None:
+    monkeypatch.setenv("STEAD_HEAD", "alice@node3")
+
+    with pytest.raises(UsageError, match=f"{name} could be on alice@node3 or bob@other"):
+        known.choose([name], {}, project)
+    assert known.choose([name], {"head": "carol@third"}, project) == Head("carol@third")
+
+
+@pytest.mark.usefixtures("two_clusters")
+def test_where_no_cluster_is_configured_the_one_that_has_the_job_is_asked() -> None:
+    assert known.choose(["735"], {}, {}) == OTHER
+    with pytest.raises(UsageError, match="no cluster is configured"):
+        known.choose(["1"], {}, {})
+
+
+def test_only_the_newest_runs_are_remembered(monkeypatch: pytest.MonkeyPatch, own_home: pathlib.Path) -> None:
+    monkeypatch.setattr(known, "RUNS", 2)
+    for number in range(4):
+        known.remember(HEAD, Job(f"r{number}", (str(number),), "/"))
+
+    assert len(list((own_home / ".local/state/slurmstead/client/runs").iterdir())) == 2
