@@ -11,6 +11,7 @@ description:
   - Running jobs continue without slurmctld, and report their end when it is back. Meanwhile no job starts.
   - Workers in I(drain) accept no new jobs until their health check passes; nodes that an administrator drained stay
     drained.
+  - What an administrator set with C(scontrol update), such as a closed partition, is set again after the start.
   - C(started) means that slurmctld answers. If systemd is about to start it, for example at boot, waits for that.
 attributes:
   check_mode: {support: full}
@@ -32,16 +33,20 @@ RETURN = r"""
 drained: {description: Workers that were drained., type: list, elements: str, returned: success}
 """
 
+import pathlib
 import time
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.change.decisions import Decisions
+from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.gate.verdict import died_of
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.daemons import UNIT, Slurm, Systemd
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.workers import reasons
 
+ETC = pathlib.Path("/etc/slurm")
 PAUSE = 0.2
 
 
@@ -58,14 +63,20 @@ def main() -> None:
     slurm, stop = Slurm(), module.params["state"] == "stopped"
     if module.check_mode:
         module.exit_json(changed=stop == slurm.answers(), drained=[])
-    was_up = slurm.answers()
+    was_up, store = slurm.answers(), Store(ETC)
+    decisions, warnings = Decisions(store, slurm), list[str]()
     if not stop and not was_up:
         start(module, slurm)
     drained = drain(slurm, module.params["drain"]) if was_up or not stop else []
     if stop:
+        warnings = decisions.keep(store.seen(), minutes=30) if was_up else []
         code, _, err = run("systemctl", "stop", UNIT, seconds=module.params["deadline"])
         if code:
             module.fail_json(msg=f"slurmctld does not stop: {err.strip()}; see `journalctl -u slurmctld`")
+    else:
+        warnings = decisions.finish()
+    for warning in warnings:
+        module.warn(warning)
     module.exit_json(changed=stop == was_up or bool(drained), drained=drained)
 
 

@@ -72,8 +72,8 @@ def main() -> None:
         time.sleep(1)
     else:
         module.exit_json(changed=False)
-    if not module.check_mode:
-        slurm.update(node, "RESUME")
+    if not module.check_mode and slurm.resume({node: shown}):
+        module.exit_json(changed=False)
     module.exit_json(changed=True, reason=shown["Reason"])
 
 

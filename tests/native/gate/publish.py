@@ -1,20 +1,24 @@
 """Brings a slurm.conf with other keys to this control node, and prints what came of it as JSON.
 
-Its arguments are the keys as JSON, and `check` for a dry run. See program.py.
+Its arguments are the keys as JSON, and words: `check` for a dry run, `replace OLD NEW` for another text, `fail` for a
+configuration that does not work, `die` for a run that is killed once slurmctld has loaded the files. See program.py.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import re
 import subprocess
 import sys
 
+from ansible.module_utils.slurmstead.change import change
 from ansible.module_utils.slurmstead.change.change import FailedError, RefusedError, Run
 from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.daemons import Log, Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import State
 
 LOG = "/var/log/slurmctld"
 WANTED = pathlib.Path("/root/slurm.conf")
@@ -56,19 +60,41 @@ class Daemon:
         return False
 
 
+class Failing(Run):
+    """A run whose new configuration does not work."""
+
+    def _unhealthy(self, before: State) -> str:
+        return "" if self.slurm.setting("KillWait") == "30 sec" else "the test says so"
+
+
+class Dying(Run):
+    """A run that is killed once slurmctld has loaded the new files."""
+
+    def _prove(self, before: State) -> None:
+        super()._prove(before) if not self.slurm.answers() else os._exit(0)
+
+
+KINDS = {"fail": Failing, "die": Dying}
+
+
 def main() -> None:
     """Run it on what the inventory would say, with the keys."""
-    keys, check = json.loads(sys.argv[1]), "check" in sys.argv[2:]
+    keys, words = json.loads(sys.argv[1]), sys.argv[2:]
+    kind = next((kind for word, kind in KINDS.items() if word in words), Run)
+    if kind is Failing:
+        change.HEALTHY = change.SLOW = 1
     directory = pathlib.Path("/etc/slurm")
     if not WANTED.exists():
         WANTED.write_text((directory / "slurm.conf").read_text())
     conf = WANTED.read_text()
     for key, value in keys.items():
         conf = f"{key}={value}\n" + re.sub(f"^{key}=.*\n", "", conf, flags=re.MULTILINE)
+    if "replace" in words:
+        conf = conf.replace(*words[words.index("replace") + 1 :][:2])
     files = {"slurm.conf": conf, "cgroup.conf": (directory / "cgroup.conf").read_text()}
     document = {"error": "", "plan": [], "warnings": []}
     try:
-        outcome = Run(files, Store(directory), Daemon(), Slurm()).go(check, when_idle=False)
+        outcome = kind(files, Store(directory), Daemon(), Slurm()).go("check" in words, when_idle=False)
         document.update(plan=outcome.plan, warnings=outcome.warnings)
     except (FailedError, RefusedError) as error:
         document["error"] = str(error)

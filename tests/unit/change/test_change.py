@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pathlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from ansible.module_utils.slurmstead.gate import gate as gate_gate
 from ansible.module_utils.slurmstead.gate import host as gate_host
 from ansible.module_utils.slurmstead.gate.gate import Passage
 from ansible.module_utils.slurmstead.reach import cluster_lock
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 from ansible.module_utils.slurmstead.workers.reasons import CHANGE
 
@@ -32,6 +34,7 @@ PartitionName=main Nodes=ALL
 """
 BAD = "# makes slurmctld ill\nMaxJobCount=1\n"
 GRES = "gres/core count reported lower than configured (0 < 4)"
+LOADED = {"PartitionName=main": {"State": "UP"}}
 RUNNING = Job("7", "RUNNING", "main", ("n1",))
 
 
@@ -98,9 +101,9 @@ class Cluster:
         why = {name: {"Reason": text} for name, text in self.drained.items()}
         return {name: {**shown, **reason, **why.get(name, {}), "State": state[name]} for name in state}
 
-    def partitions_are_up(self) -> bool:
-        """As sinfo shows them."""
-        return not self.closed
+    def shown(self) -> dict[str, dict[str, str]]:
+        """As scontrol shows them."""
+        return {"PartitionName=main": {"State": "DOWN" if self.closed else "UP"}} if self.up else {}
 
     def started_at(self) -> float:
         """Long ago, unless a test says when."""
@@ -115,6 +118,11 @@ class Cluster:
         self.done.append("reconfigure")
         self._read()
         return "" if self.up else "Zero Bytes were transmitted or received"
+
+    def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Resume; no administrator drains meanwhile."""
+        self.update(compress(seen), "RESUME")
+        return []
 
     def update(self, nodes: str, state: str, reason: str = "") -> None:
         """Drain or resume; the job of a drained node ends."""
@@ -139,7 +147,7 @@ class Clients:
 @pytest.fixture
 def cluster(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster whose gate lets everything pass."""
-    monkeypatch.setattr(gate_gate, "passage", lambda *_: Passage())
+    monkeypatch.setattr(gate_gate, "passage", lambda *_: Passage(shown=LOADED))
     monkeypatch.setattr(gate_host, "check", lambda *_: [])
     monkeypatch.setattr(change_change, "HEALTHY", 0.2)
     monkeypatch.setattr(change_change, "PAUSE", 0.01)
@@ -255,7 +263,7 @@ def test_what_hurts_jobs_is_refused_with_the_way_to_do_it(running: Cluster) -> N
 def test_a_job_that_starts_while_the_gate_is_busy_counts(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     def passage(*_: Any) -> Passage:
         running.jobs = [RUNNING]
-        return Passage()
+        return Passage(shown=LOADED)
 
     monkeypatch.setattr(gate_gate, "passage", passage)
 

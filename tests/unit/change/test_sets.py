@@ -168,3 +168,14 @@ def test_a_power_cut_leaves_one_set_or_the_other(
         store.prove()
         assert (store.seen(), store.is_proven) == (NEW, True)
     assert steps > 20, "the cuts were not where anything is done"
+
+
+def test_the_password_of_slurmdbd_is_in_no_set(tmp_path: pathlib.Path) -> None:
+    store = Store(tmp_path)
+    (tmp_path / "slurmdbd.conf").write_text("StoragePass=canary\n")
+
+    store.publish(NEW)
+    store.prove()
+
+    assert "slurmdbd.conf" not in store.seen()
+    assert not [path for path in store.sets.rglob("*.conf") if "canary" in path.read_text()]

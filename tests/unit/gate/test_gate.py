@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import pathlib
+import stat
 
 import pytest
 
@@ -43,6 +45,15 @@ def test_the_gate_has_its_own_places_and_runs_no_program() -> None:
     assert seen["slurmuser"] == "slurm"
     assert "jobcomptype" not in seen
     assert gated.repeated == ()
+
+
+def test_only_slurm_can_enter_the_gate(tmp_path: pathlib.Path) -> None:
+    gated = tmp_path / "gated"
+    gated.mkdir(mode=0o700)
+
+    gate_gate._furnish(gated, {"slurm.conf": f"SlurmUser={getpass.getuser()}\n", "acct_gather.conf": "p"}, tmp_path)
+
+    assert stat.S_IMODE(gated.stat().st_mode) == 0o700
 
 
 def test_the_gate_has_the_state_without_what_runs_programs(tmp_path: pathlib.Path) -> None:

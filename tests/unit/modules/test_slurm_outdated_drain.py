@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 DRAINED = {
@@ -39,6 +40,11 @@ class Clients:
     def present(self) -> list[str]:
         """Jobs of which the node has processes."""
         return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Resume; no administrator drains meanwhile."""
+        self.update(compress(seen), "RESUME")
+        return []
 
     def update(self, nodes: str, state: str) -> None:
         """Resume."""

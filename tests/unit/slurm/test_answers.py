@@ -22,7 +22,8 @@ def test_the_health_check_reads_a_node_as_the_rest_does(state: str, after: str) 
     line = f"NodeName=n1 CPUTot=4 RealMemory=1900 State={state} ThreadsPerCore=1{after}"
     shown = read_nodes(line)["n1"]
 
-    assert health.parse(line) == (flags(shown), 4, 1900, shown["Reason"], shown["ReasonSetByUser"])
+    signed = (shown["ReasonSetByUser"], shown["ReasonChangedAt"])
+    assert health.parse(line) == (flags(shown), 4, 1900, shown["Reason"], *signed)
 
 
 def test_a_reason_that_nobody_signed_ends_where_a_comment_begins() -> None:

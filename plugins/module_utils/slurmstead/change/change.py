@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.slurmstead.change import check as change_check
 from ansible.module_utils.slurmstead.change.classify import classify
+from ansible.module_utils.slurmstead.change.decisions import STATE, Decisions
 from ansible.module_utils.slurmstead.change.plan import Plan
 from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.change.workers import Workers
@@ -56,9 +57,6 @@ SETTLE = 5.0
 COUNTED = "jobs-counted"
 """Name of a note: the start time of the slurmctld to which the workers last reported their jobs."""
 
-STATE = "/var/spool"
-"""Default StateSaveLocation of Debian's packages."""
-
 
 class RefusedError(Exception):
     """Nothing was changed; the text has a line for each reason."""
@@ -89,6 +87,7 @@ class Run:
         self.service = service
         self.slurm = slurm
         self.workers = Workers(store, slurm)
+        self.decisions = Decisions(store, slurm)
         self.expected = conf_model.read(files["slurm.conf"])
         self.patience = ALONE
         self.holder = cluster_lock.holder()
@@ -101,6 +100,8 @@ class Run:
                 return Outcome(True, ["slurmctld is not installed yet: first installation"])
             raise RefusedError("slurmctld is not installed; run site.yml without --tags")
         answers = self.slurm.answers()
+        # Of a run that was killed while slurmctld reloaded.
+        given_back = [] if check_mode else self.decisions.finish()
         try:
             # A file that an administrator edited to the wanted text may not have been loaded.
             if self.store.differs(self.files) or not self.store.is_proven or self.store.is_edited:
@@ -108,7 +109,10 @@ class Run:
             elif why := self._ailment(answers) or self._unread():
                 outcome = Outcome(True, [f"{why}: restart slurmctld"])
                 if not check_mode:
+                    if answers:
+                        outcome.warnings += self.decisions.keep(self._bases()[0])
                     self._revive(self.slurm.state() if answers else State(heard=False))
+                    outcome.warnings += self.decisions.finish()
             else:
                 outcome = Outcome()
                 if not check_mode:
@@ -118,6 +122,7 @@ class Run:
                 self.workers.release()
         if not check_mode:
             outcome.restart_slurmd = self.workers.outstanding()
+        outcome.warnings += given_back
         return outcome
 
     def _change(self, version: str, answers: bool, check_mode: bool, when_idle: bool) -> Outcome:
@@ -155,17 +160,17 @@ class Run:
 
         If slurmctld was killed, its state lacks the jobs that ended in the last seconds before; they would occupy their
         nodes for half an hour. This does not count as a change: if slurmctld's state was right, nothing happens. It
-        would reopen a partition that an administrator has closed, so in that case it is skipped.
+        would undo what an administrator set at run time, so in that case it is skipped.
         """
         if forks(version):
             # In these versions, a reconfigure would replace all daemons.
             return
         started = self.slurm.started_at()
         known = self.store.recall(COUNTED).get("start", 0.0)
-        if not known < started < time.time() - CERTAIN or not self.slurm.partitions_are_up():
+        if not known < started < time.time() - CERTAIN:
             return
         state = self.slurm.state()
-        if state.running and self.slurm.reconfigure():
+        if state.running and (self.decisions.made(self.store.seen()) != {} or self.slurm.reconfigure()):
             return
         self.store.note(COUNTED, {"start": started})
         if state.running and any(job.pending for job in state.jobs):
@@ -249,6 +254,9 @@ class Run:
             self.store.prove()
         if self.store.proven() is not None:
             self.patience = max(HEALTHY, SLOW * outcome.gate_seconds)
+        reloads = plan.action is not Action.NOTHING or bool(self._ailment(answers))
+        if old.get("slurm.conf") and answers and reloads:
+            outcome.warnings += self.decisions.keep(old)
         kept = self.store.publish(self.files)
         if kept:
             outcome.warnings.append(f"/etc/slurm had changes not made by Slurmstead; the files found are in {kept}")
@@ -266,7 +274,8 @@ class Run:
         except FailedError as error:
             said = gate_verdict.died_of(self.service.words())
             shown = f"The new configuration does not work: {error}{f'; slurmctld said: {said}' if said else ''}"
-            raise FailedError(f"{shown}\n{self._back()}") from None
+            raise FailedError("\n".join([shown, self._back(), *self.decisions.finish()])) from None
+        outcome.warnings += self.decisions.finish()
         self._note_loaded()
         self.store.prove()
 
@@ -289,6 +298,8 @@ class Run:
         while True:
             why = self._unhealthy(before)
             if not why:
+                # At once, because jobs can start in a partition that an administrator has closed.
+                self.decisions.give_back()
                 return
             if time.monotonic() > until or self.service.state() == "failed":
                 raise FailedError(why)

@@ -30,6 +30,9 @@ LIMIT = 1 << 20
 SUFFIXES = (".conf", ".lua", ".yaml")
 """Names of files that slurmctld may read in addition to slurm.conf; never key files."""
 
+SLURMDBD = "slurmdbd.conf"
+"""Only slurmdbd reads it, and it holds the password of the database: it is in no set, and in no copy of a set."""
+
 
 class Store:
     """The sets below a directory, usually /etc/slurm."""
@@ -177,6 +180,6 @@ def _texts(directory: pathlib.Path) -> dict[str, str]:
     """Return the configuration files in a directory, links followed."""
     found = {}
     for path in sorted(directory.glob("*")):
-        if path.suffix in SUFFIXES and path.is_file() and path.stat().st_size <= LIMIT:
+        if path.name != SLURMDBD and path.suffix in SUFFIXES and path.is_file() and path.stat().st_size <= LIMIT:
             found[path.name] = path.read_text(errors="surrogateescape")
     return found

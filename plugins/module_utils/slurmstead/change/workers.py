@@ -42,7 +42,7 @@ class Workers:
         shown = self.slurm.nodes()
         ours = {name for name in noted if name in shown and shown[name]["Reason"] == CHANGE}
         if ours:
-            self.slurm.update(compress(ours), "RESUME")
+            self.slurm.resume({name: shown[name] for name in ours})
         self.store.note(DRAINED, {})
 
     def remember(self, nodes: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.conf import needs as conf_needs
@@ -23,6 +23,7 @@ from ansible.module_utils.slurmstead.conf.finding import Finding
 from ansible.module_utils.slurmstead.gate import files as gate_files
 from ansible.module_utils.slurmstead.gate import process as gate_process
 from ansible.module_utils.slurmstead.gate import verdict as gate_verdict
+from ansible.module_utils.slurmstead.slurm import decisions
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.jobs import State
 
@@ -53,6 +54,8 @@ class Passage:
     seconds: float = 0.0
     queue: State = State(heard=False)
     """The jobs that slurmctld loaded from the state."""
+    shown: decisions.Shown = field(default_factory=dict)
+    """Its partitions and nodes; empty if it did not start."""
 
 
 def passage(
@@ -71,13 +74,13 @@ def passage(
         directory = pathlib.Path(name)
         _furnish(directory, files, pathlib.Path(state_directory))
         with gate_process.slurmctld(directory, files, state_directory) as process:
-            found, queue = _watch(process, directory, files, version, started + seconds)
+            found, queue, shown = _watch(process, directory, files, version, started + seconds)
         log = (directory / "log").read_text(errors="replace")
     said = gate_verdict.findings(log, files)
     if found is not None:
         return Passage(tuple([*said] or [found]), (), time.monotonic() - started)
     jobs = gate_verdict.job_findings(log, live, queue)
-    return Passage(tuple(jobs), tuple(said), time.monotonic() - started, queue)
+    return Passage(tuple(jobs), tuple(said), time.monotonic() - started, queue, shown)
 
 
 def _sweep() -> None:
@@ -88,8 +91,7 @@ def _sweep() -> None:
 
 
 def _furnish(directory: pathlib.Path, files: Mapping[str, str], live: pathlib.Path) -> None:
-    """Write the files and the copy of the state, owned by SlurmUser."""
-    directory.chmod(0o755)
+    """Write the files and the copy of the state into a directory that only SlurmUser can enter."""
     etc, state = directory / "etc", directory / "state"
     etc.mkdir()
     for name, text in files.items():
@@ -123,10 +125,11 @@ def _copy(source: pathlib.Path, target: pathlib.Path) -> None:
 
 def _watch(
     process: subprocess.Popen[bytes], directory: pathlib.Path, files: Mapping[str, str], version: str, until: float
-) -> tuple[Finding | None, State]:
+) -> tuple[Finding | None, State, decisions.Shown]:
     """Wait until it answers; return the findings, or its queue.
 
-    Before 23.11, also rehearses `scontrol reconfigure`, because it can crash slurmctld.
+    Also returns its partitions and nodes. Before 23.11, also rehearses `scontrol reconfigure`, because it can crash
+    slurmctld.
     """
     try:
         inside = gate_process.first(process, until)
@@ -135,13 +138,14 @@ def _watch(
         asked = ["nsenter", f"--target={inside}", "--net"]
         configuration = str(directory / "etc" / "slurm.conf")
         queue = gate_process.ask(process, [*asked, *slurm_jobs.SQUEUE], configuration, until)
+        shown = "".join(gate_process.ask(process, [*asked, *words], configuration, until) for words in decisions.SHOW)
         if not conf_needs.forks(version):
             gate_process.ask(process, [*asked, "scontrol", "reconfigure"], configuration, until)
             queue = gate_process.ask(process, [*asked, *slurm_jobs.SQUEUE], configuration, until)
-        return None, slurm_jobs.read_queue(queue)
+        return None, slurm_jobs.read_queue(queue), decisions.read(shown)
     except EOFError:
         said = gate_verdict.died_of((directory / "log").read_text(errors="replace"))
-        return Finding(f"slurmctld does not start with this configuration: {said}"), State()
+        return Finding(f"slurmctld does not start with this configuration and its saved queue: {said}"), State(), {}
     except gate_process.TooLongError as error:
         said = gate_verdict.died_of((directory / "log").read_text(errors="replace"))
-        return Finding(f"slurmctld did not {error} in time; its last output: {said}"), State()
+        return Finding(f"slurmctld did not {error} in time; its last output: {said}"), State(), {}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from ansible.module_utils.slurmstead.conf import finding as conf_finding
 from ansible.module_utils.slurmstead.conf.finding import Finding
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
+from ansible.module_utils.slurmstead.slurm import state
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 SAID = re.compile(r"^(?:\[[^\]]*\] )?slurm\w*: (?:(error|fatal|warning): )?(.*)$")
@@ -78,6 +79,8 @@ def findings(log: str, files: Mapping[str, str]) -> list[Finding]:
 
 
 def _finding(text: str, files: Mapping[str, str]) -> Finding:
+    if state.UNREADABLE.search(text):
+        return Finding(f"slurmctld says: {state.advised(text)}")
     key, parse = UNKNOWN_KEY.search(text), PARSE_ERROR.search(text)
     if key:
         return conf_finding.at(files, *conf_finding.key_line(files, key[1]), f"slurmctld knows no key {key[1]} here")
@@ -95,8 +98,9 @@ def died_of(log: str, most: int = 3) -> str:
     >>> died_of("slurmctld: error: no key file\\nslurmctld: fatal: failed to initialize auth plugin")
     'no key file; failed to initialize auth plugin'
     """
-    texts = [text for level, text in messages(log) if level in ("error", "fatal") and not NOISE.search(text)]
-    return "; ".join(list(dict.fromkeys(texts))[-most:]) or log.strip().rpartition("\n")[2]
+    said = messages(log)
+    texts = [text for level, text in said if level == "fatal" or (level == "error" and not NOISE.search(text))]
+    return state.advised("; ".join(list(dict.fromkeys(texts))[-most:]) or log.strip().rpartition("\n")[2])
 
 
 def recovered(log: str) -> frozenset[str]:

@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm import decisions
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.answers import (
+    drains_since,
     read_listpids,
     read_nodes,
     read_partitions,
     read_settings,
     seconds,
 )
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 UNIT = "slurmctld.service"
@@ -173,10 +176,12 @@ class Slurm:
         _, out, _ = run("scontrol", "--oneliner", "--all", "show", "partition")
         return read_partitions(out)
 
-    def partitions_are_up(self) -> bool:
-        """Say whether all partitions are up."""
-        code, out, _ = run("sinfo", "--all", "--noheader", "--format=%a")
-        return code == 0 and set(out.split()) == {"up"}
+    def shown(self) -> decisions.Shown:
+        """Return its partitions and nodes with all that can be set at run time; empty if it does not answer."""
+        answers = [run(*command) for command in decisions.SHOW]
+        if any(code for code, _, _ in answers):
+            return {}
+        return decisions.read("".join(out for _, out, _ in answers))
 
     def started_at(self) -> float:
         """Return when slurmctld started (seconds since 1970), or 0. No version reports when it last read its files."""
@@ -197,9 +202,27 @@ class Slurm:
         return "" if code == 0 else (err or out).strip() or f"scontrol reconfigure exited with {code}"
 
     def update(self, nodes: str, state: str, reason: str = "") -> None:
-        """Drain or resume nodes."""
+        """Change the state of nodes; to resume them, use `resume`."""
         more = [f"Reason={reason}"] if reason else []
         run("scontrol", "update", f"NodeName={nodes}", f"State={state}", *more)
+
+    def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
+        """Resume nodes that were seen drained; return those that an administrator has drained since.
+
+        These are drained again, for the administrator's reason. Slurm has no condition for a resume, so the same
+        scontrol shows the nodes directly before and after: 24.11 keeps the reason then. With 22.05 it is in slurmctld's
+        log only, which is read if slurmctld runs on this machine.
+
+        :param seen: their fields, as `nodes` returns them
+        """
+        names, log = compress(seen), Log(self.setting("SlurmctldLogFile"))
+        log.mark()
+        show = f"show node {names}"
+        _, out, _ = run("scontrol", "--oneliner", text=f"{show}\nupdate NodeName={names} State=RESUME\n{show}\n")
+        drains = drains_since(seen, out, log.since_mark())
+        for name, reason in sorted(drains.items()):
+            self.update(name, "DRAIN", reason)
+        return sorted(drains)
 
     def reboot(self, node: str, reason: str = "") -> str:
         """Request the reboot of a node after its jobs have ended; return the error, or nothing.

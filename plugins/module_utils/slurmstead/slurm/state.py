@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -19,11 +20,23 @@ from ansible.module_utils.slurmstead.reach import durable
 
 JOBS = "job_state"
 
+UNREADABLE = re.compile(r",? start with '-i' to ignore this\..*")
+"""How slurmctld goes on when it cannot read its state (job_mgr.c, node_mgr.c, part_mgr.c, 22.05 to 24.11)."""
+
 SAVED_WITHIN = 6.0
 """Seconds after which slurmctld has saved all earlier changes: SAVE_MAX_WAIT is 5, and it checks every second."""
 
 TRIES = 20
 PAUSE = 0.05
+
+
+def advised(said: str) -> str:
+    """Return slurmctld's last words with what to do if it cannot read its state; it advises to lose jobs.
+
+    >>> advised("Incomplete job state save file, start with '-i' to ignore this. Warning: using -i will lose the data")
+    'Incomplete job state save file. The saved queue is damaged: restore your last backup with `stead restore FILE`'
+    """
+    return UNREADABLE.sub(". The saved queue is damaged: restore your last backup with `stead restore FILE`", said)
 
 
 def read(directory: pathlib.Path) -> dict[str, bytes]:
@@ -105,16 +118,19 @@ def place(files: Mapping[str, bytes], directory: pathlib.Path, uid: int, gid: in
         path.chmod(0o700 if path.is_dir() else 0o600)
     # There are two files per job: syncing them one by one takes minutes on a slow disk.
     os.sync()
-    kept = ""
+    kept = real.with_name(f"{real.name}.before-{time.strftime('%Y-%m-%dT%H.%M.%S')}")
+    previous = list(real.iterdir()) if real.exists() else []
+    if previous:
+        kept.mkdir(mode=0o700)
+        os.chown(kept, uid, gid)
+    # One by one: with an overlay as the root, the directory itself cannot be renamed, because it is the package's.
+    for path in previous:
+        path.rename(kept / path.name)
     if real.exists():
-        if any(real.iterdir()):
-            kept = f"{real}.before-{time.strftime('%Y-%m-%dT%H.%M.%S')}"
-            real.rename(kept)
-        else:
-            real.rmdir()
+        real.rmdir()
     partial.rename(real)
     durable.sync(real.parent)
-    return kept
+    return str(kept) if previous else ""
 
 
 def _for_the_owner(path: str, flags: int) -> int:
