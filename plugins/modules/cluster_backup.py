@@ -47,8 +47,9 @@ import time
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.backup import archive as backup_archive
-from ansible.module_utils.slurmstead.change.change import STATE
-from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.backup import ownership
+from ansible.module_utils.slurmstead.change.decisions import STATE
+from ansible.module_utils.slurmstead.change.sets import SLURMDBD, Store
 from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.identity import munge
 from ansible.module_utils.slurmstead.slurm import state as controller_state
@@ -70,6 +71,7 @@ def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.
     seen, managed = store.seen(), store.managed()
     # An administrator's edit, or the set of a killed run, may never have worked.
     files = {**seen, **{name: text for name, text in (store.proven() or {}).items() if name in managed}}
+    own = [path for name in (*sorted(seen.keys() - managed), SLURMDBD) if (path := store.directory / name).is_file()]
     directory = pathlib.Path(conf_model.read(files["slurm.conf"]).value("StateSaveLocation", STATE))
     answers = slurm.answers()
     if answers:
@@ -78,6 +80,7 @@ def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.
         backup_archive.KEY: key.read_bytes(),
         **{f"{backup_archive.STATE}{name}": content for name, content in controller_state.read(directory).items()},
         **{f"{backup_archive.SLURM}{name}": text.encode(errors="surrogateescape") for name, text in files.items()},
+        **{f"{backup_archive.SLURM}{path.name}": path.read_bytes() for path in own},
     }
     manifest = {
         "cluster": cluster,
@@ -86,6 +89,7 @@ def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.
         "slurm": slurm.version(),
         "state_directory": str(directory),
         "managed": sorted(managed),
+        "owned": {path.name: ownership.read(path) for path in own},
         "jobs": jobs(slurm.state() if answers else State(heard=False)),
         "owners": slurm.owners() if answers else {},
     }

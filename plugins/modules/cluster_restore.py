@@ -53,9 +53,10 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.backup import archive as backup_archive
+from ansible.module_utils.slurmstead.backup import ownership
 from ansible.module_utils.slurmstead.backup.refusals import Target, refusals
-from ansible.module_utils.slurmstead.change.change import STATE
-from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.change.decisions import STATE
+from ansible.module_utils.slurmstead.change.sets import SLURMDBD, Store
 from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.gate import gate as gate_gate
@@ -129,7 +130,8 @@ def put(
     for name, text in texts.items():
         path = store.directory / name
         if name not in manifest["managed"] and not path.exists():
-            path.write_text(text, errors="surrogateescape")
+            content = text.encode(errors="surrogateescape")
+            ownership.write(path, content, ownership.of(manifest, name, secret=name == SLURMDBD))
     notes.append(store.publish({name: text for name, text in texts.items() if name in manifest["managed"]}))
     store.prove()
     store.note(RESTORED, {"sha256": digest, "created": manifest["created"]})

@@ -127,3 +127,14 @@ def test_an_archive_that_cannot_be_read_back_replaces_none(write: Callable[..., 
         write(tmp_path / "a.tar.gz", b"half")
 
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"before"]
+
+
+def test_an_archive_has_the_password_of_slurmdbd_and_its_mode(load_module: LoadModule, machine: pathlib.Path) -> None:
+    (machine / "etc" / "slurmdbd.conf").write_text("StoragePass=canary\n")
+    (machine / "etc" / "slurmdbd.conf").chmod(0o600)
+
+    manifest, files = collected(load_module("cluster_backup"), machine, Silent())
+
+    assert files["slurm/slurmdbd.conf"] == b"StoragePass=canary\n"
+    assert manifest["owned"]["slurmdbd.conf"][2] == 0o600
+    assert sorted(manifest["owned"]) == ["slurmdbd.conf", "topology.conf"]

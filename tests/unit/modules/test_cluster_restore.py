@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import pathlib
+import stat
 import types
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +33,15 @@ def ran(load_module: LoadModule, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
 
 
 @pytest.fixture
-def put(load_module: LoadModule, ran: list[tuple[str, ...]], tmp_path: pathlib.Path) -> Callable[[], list[str]]:
+def owned() -> dict[str, Any]:
+    """What the archive says about the owner of slurmdbd.conf: nothing, as the archives of earlier versions."""
+    return {}
+
+
+@pytest.fixture
+def put(
+    load_module: LoadModule, ran: list[tuple[str, ...]], tmp_path: pathlib.Path, owned: dict[str, Any]
+) -> Callable[[], list[str]]:
     """Put an archive in place below a directory."""
     module, me = load_module("cluster_restore"), getpass.getuser()
     conf = f"SlurmUser={me}\nStateSaveLocation={tmp_path}/state\n"
@@ -41,10 +50,12 @@ def put(load_module: LoadModule, ran: list[tuple[str, ...]], tmp_path: pathlib.P
         "munge.key": b"key",
         "slurm/slurm.conf": conf.encode(),
         "slurm/topology.conf": b"SwitchName=a\n",
+        "slurm/slurmdbd.conf": b"StoragePass=canary\n",
     }
     manifest: dict[str, Any] = {
         "state_directory": f"{tmp_path}/state",
         "managed": ["slurm.conf"],
+        "owned": {"topology.conf": [me, "no-such-group", 0o640], **owned},
         "created": "2026-11-21T15:20:31Z",
     }
 
@@ -103,3 +114,19 @@ def test_slurmctld_that_does_not_stop_leaves_everything_as_it_was(
         put()
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_get_the_mode_that_they_had_and_an_unknown_group_gets_nothing(
+    put: Callable[[], list[str]], tmp_path: pathlib.Path
+) -> None:
+    put()
+
+    assert stat.S_IMODE((tmp_path / "etc" / "topology.conf").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("owned", [{}, {"slurmdbd.conf": [getpass.getuser(), "no-such-group", 0o600]}])
+def test_only_its_owner_can_read_a_restored_slurmdbd_conf(put: Callable[[], list[str]], tmp_path: pathlib.Path) -> None:
+    put()
+
+    path = tmp_path / "etc" / "slurmdbd.conf"
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("StoragePass=canary\n", 0o600)
