@@ -35,6 +35,18 @@ FAULTS = (
     "clock of a worker off by 10 minutes",
     "duplicate host name",
     "worker drained by an administrator",
+    "share full during submit",
+    "no inode left on a worker's scratch",
+    "DNS gone",
+    "router advertisements for IPv6 from a worker",
+    "clock of a worker an hour back",
+    "clock of control an hour back",
+    "slurmctld's saved queue damaged",
+    "scratch read-only after an I/O error",
+    "MUNGE key replaced while a laptop sleeps",
+    "OOM killer ends slurmd",
+    "two operators at once",
+    "power cut at a random task of an upgrade",
 )
 """All lines of the table, in order."""
 

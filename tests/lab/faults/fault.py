@@ -8,9 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tests.lab.faults.canaries import canaries
+from tests.lab.faults.canaries import Canaries, canaries
 from tests.lab.faults.cluster import converge, failures, reasons, said, second_run, wait_until_usable
-from tests.lab.faults.trials import trials
+from tests.lab.faults.trials import Trials, trials
+
+NOTHING_FAILED = r"PLAY RECAP(?![\s\S]*(?:failed|unreachable)=[1-9])"
+"""As `told`: the run that ended was a good one."""
 
 
 def nothing(_lab: Any) -> None:
@@ -50,6 +53,15 @@ def broken(lab: Any, faults: Sequence[Fault]) -> Iterator[None]:
         yield
     finally:
         lab.everywhere(lambda name: lab.insist(name, f"{commands(name, 'heal')}\ntrue"), machines)
+
+
+def recover(lab: Any, noted: Trials, alive: Canaries, *lost_power: str) -> None:
+    """See that one run makes the cluster whole, and the next changes nothing."""
+    converge(lab)
+    wait_until_usable(lab)
+    noted.recovered()
+    assert second_run(lab) == {}
+    alive.check(lab, *lost_power)
 
 
 def survive(lab: Any, faults: Sequence[Fault]) -> dict[str, str]:

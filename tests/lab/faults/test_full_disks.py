@@ -1,4 +1,4 @@
-"""The disks of control and of a worker are full: a run names the machine and what it lacks; the next one has room.
+"""Disks are full, or have no inode left: a run or sinfo names the machine and what it lacks; the next run has room.
 
 STEAD_LAB=NAME pytest tests/lab/faults/test_full_disks.py
 """
@@ -41,3 +41,27 @@ def test_a_full_disk_of_a_worker_is_named_and_drains_it_until_there_is_room(lab:
     told = (NAMED + DRAINED).format(name)
 
     assert survive(lab, [Fault("full disk on a worker", name, FILL + SEEN, EMPTY, told)]) == {}
+
+
+# Directories of 1000 files, because a directory of many is slow to fill.
+USE_UP = """
+python3 -c '
+import itertools, pathlib
+try:
+    for number in itertools.count():
+        place = pathlib.Path("/scratch/slurmstead-full", str(number // 1000))
+        place.mkdir(parents=True, exist_ok=True)
+        (place / str(number)).touch()
+except OSError as error:
+    assert error.errno == 28, error
+'
+until scontrol show node $(uname -n) | grep -q 'no inode left'; do sleep 2; done
+"""
+FREE = "rm -rf /scratch/slurmstead-full"
+
+
+def test_a_worker_without_inodes_on_scratch_is_drained_until_there_are_some(lab: Any) -> None:
+    name = lab.workers[0]
+    told = f"{name} slurmstead: scratch /scratch is full, no inode left"
+
+    assert survive(lab, [Fault("no inode left on a worker's scratch", name, USE_UP, FREE, told)]) == {}

@@ -13,8 +13,8 @@ import pytest
 
 from tests.lab.backup.survivors import shown, wait
 from tests.lab.faults.canaries import WAITING, Canaries, canaries
-from tests.lab.faults.cluster import converge, second_run, wait_until_usable
-from tests.lab.faults.trials import Trials, trials
+from tests.lab.faults.fault import NOTHING_FAILED, Fault, recover, survive
+from tests.lab.faults.trials import trials
 
 REBOOTED = "control rebooted with 5 running and 50 pending jobs"
 KILLED = "slurmctld killed under submissions"
@@ -27,15 +27,6 @@ BOOT = "/proc/sys/kernel/random/boot_id"
 
 UNSAVED = 6.0
 """Seconds; slurmctld writes a change down within 5 (SAVE_MAX_WAIT in src/slurmctld/state_save.c)."""
-
-
-def recover(lab: Any, noted: Trials, alive: Canaries, *lost_power: str) -> None:
-    """See that one run makes the cluster whole, and the next changes nothing."""
-    converge(lab)
-    wait_until_usable(lab)
-    noted.recovered()
-    assert second_run(lab) == {}
-    alive.check(lab, *lost_power)
 
 
 def _fill(lab: Any, running: int, pending: int) -> list[str]:
@@ -170,6 +161,24 @@ def test_a_worker_boots_without_the_share_and_takes_jobs_when_it_is_back(lab: An
         finally:
             lab.insist(lab.server, "systemctl start nfs-server")
             lab.boot(name)
+
+
+# The kernel chooses the process with the highest score.
+OUT_OF_MEMORY = """
+unit() { systemctl show --property=$1 --value slurmd; }
+pid=$(unit MainPID)
+echo 1000 > /proc/$pid/oom_score_adj
+echo f > /proc/sysrq-trigger
+until test $(unit MainPID) != $pid && test $(unit ActiveState) = active; do sleep 1; done
+journalctl --quiet --dmesg --boot --grep="Out of memory: Killed process $pid \\(slurmd\\)"
+"""
+
+
+@pytest.mark.kernel  # Containers have the kernel of this computer.
+def test_a_slurmd_that_the_kernel_kills_for_its_memory_is_back_and_its_job_goes_on(lab: Any) -> None:
+    fault = Fault("OOM killer ends slurmd", lab.workers[0], OUT_OF_MEMORY, told=NOTHING_FAILED)
+
+    assert survive(lab, [fault]) == {}
 
 
 LINES = "/share/home/alice/slurmstead-lines"

@@ -1,0 +1,36 @@
+"""A clock jumps an hour back under running jobs: chrony puts it right, and a run before that names it.
+
+STEAD_LAB=NAME pytest tests/lab/faults/test_clock.py
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.lab.faults.fault import NOTHING_FAILED, Fault, survive
+
+pytestmark = pytest.mark.kernel  # A container has no clock of its own.
+
+TOLD = rf"clock is 3[56]\d\d s (ahead|behind)|{NOTHING_FAILED}"
+
+# Column `System time`: the seconds between the clock and what chrony takes for the time.
+RIGHT = """
+for _ in $(seq 200); do
+  chronyc -c -n tracking | awk -F, '{ exit !($5 < 1 && $14 == "Normal") }' && break
+  sleep 3
+done
+"""
+
+
+def test_a_worker_whose_clock_jumps_back_has_the_right_time_again(lab: Any) -> None:
+    fault = Fault("clock of a worker an hour back", lab.workers[-1], "date -s '-1 hour'", RIGHT, TOLD)
+
+    assert survive(lab, [fault]) == {}
+
+
+def test_the_workers_follow_the_clock_of_control(lab: Any) -> None:
+    fault = Fault("clock of control an hour back", lab.control, "date -s '-1 hour'", "date -s '+1 hour'", TOLD)
+
+    assert survive(lab, [fault]) == {}
