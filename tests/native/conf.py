@@ -10,6 +10,7 @@ DEFAULTS = {
     "MailProg": "/bin/true",
     "MaxArraySize": "10001",
     "MaxJobCount": "25000",
+    "PrivateData": "jobs",
     "ProctrackType": "proctrack/linuxproc",
     "ReturnToService": "2",
     "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=0",

@@ -9,10 +9,12 @@ import pytest
 from tests.native.cluster import Cluster
 from tests.native.root import RELEASES
 
+FIRST, *OTHERS = RELEASES
 
-@pytest.fixture(scope="module", params=RELEASES)
+
+@pytest.fixture(scope="module", params=[FIRST, *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)])
 def release(request: pytest.FixtureRequest) -> str:
-    """Each release of Debian in turn."""
+    """Each release of Debian in turn; CI has time for the first."""
     return str(request.param)
 
 

@@ -11,13 +11,25 @@ import os
 import pathlib
 import subprocess
 import tempfile
+from collections.abc import Sequence
 
 from slurmstead.paths import ROOT
 
 RELEASES = {"bookworm": "22.05.8", "trixie": "24.11.5"}
 """The tested releases of Debian, each with its version of Slurm."""
 
-PACKAGES = ("iproute2", "mount", "munge", "procps", "python3", "slurm-client", "slurmctld", "slurmd")
+PACKAGES = (
+    "iproute2",
+    "mount",
+    "munge",
+    "nftables",
+    "procps",
+    "python3",
+    "rsync",
+    "slurm-client",
+    "slurmctld",
+    "slurmd",
+)
 
 AS_ROOT = () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--map-auto")
 """Begins a command that has to be root; for an ordinary user it is root of the user's own ids (subuid(5)) only."""
@@ -28,9 +40,9 @@ SOURCES = ROOT / "roles/lab/files/image/sources"
 HOOKS = ('rm -f "$1/etc/munge/munge.key"',)
 
 
-def root(release: str) -> pathlib.Path:
-    """Return the directory with the packages of a release; builds it where it does not exist, in about a minute."""
-    recipe = "\n".join([release, *PACKAGES, *HOOKS])
+def root(release: str, packages: Sequence[str] = PACKAGES) -> pathlib.Path:
+    """Return the directory with packages of a release; builds it where it does not exist, in about a minute."""
+    recipe = "\n".join([release, *packages, *HOOKS])
     name = f"native-{release}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "slurmstead"
     directory = cache / name
@@ -42,17 +54,17 @@ def root(release: str) -> pathlib.Path:
                 subprocess.run([*AS_ROOT, "rm", "-rf", str(remains)], check=True)
             work = pathlib.Path(tempfile.mkdtemp(prefix=f".{name}.", dir=cache))
             (work / "root").mkdir()
-            _install(work / "root", release)
+            _install(work / "root", release, packages)
             (work / "root").rename(directory)
             work.rmdir()
     return directory
 
 
-def _install(directory: pathlib.Path, release: str) -> None:
+def _install(directory: pathlib.Path, release: str, packages: Sequence[str]) -> None:
     sources = ["bash", "-euc", '. "$0"; sources "$1"', str(SOURCES), release]
     listed = subprocess.run(sources, check=True, stdout=subprocess.PIPE, text=True).stdout
     command = [
-        *("mmdebstrap", "--quiet", "--variant=essential", "--format=tar", f"--include={','.join(PACKAGES)}"),
+        *("mmdebstrap", "--quiet", "--variant=essential", "--format=tar", f"--include={','.join(packages)}"),
         *('--aptopt=Acquire::Languages "none"', "--dpkgopt=force-unsafe-io"),
         *(f"--dpkgopt=path-exclude=/usr/share/{part}/*" for part in ("doc", "locale", "man")),
         *(f"--customize-hook={hook}" for hook in HOOKS),

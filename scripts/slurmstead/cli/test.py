@@ -1,4 +1,4 @@
-"""The verb that runs the tests of this repository."""
+"""The verbs that run the tests of this repository, and measure it."""
 
 from typing import Annotated
 
@@ -8,6 +8,8 @@ from slurmstead.cli.consoles import out
 from slurmstead.errors import UsageError
 
 app = typer.Typer()
+bench_app = typer.Typer(help="Measure what Slurmstead costs.", no_args_is_help=True)
+app.add_typer(bench_app, name="bench")
 
 
 @app.command()
@@ -50,3 +52,27 @@ def test(
         session.Everything(out, names or [], again=again).run()
     else:
         session.run_ci(out)
+
+
+@bench_app.command("scale")
+def bench_scale(
+    sizes: Annotated[
+        str,
+        typer.Option(help="Numbers of nodes. Daemons run for up to 512; for more, only the controller is measured."),
+    ] = "4,64,256,512,2000",
+    measures: Annotated[
+        str,
+        typer.Option(
+            help="Only these: validate,render,arguments,judge (on the controlling computer), "
+            "start,job,publish,health,jobs500,jobs25000 (on real daemons).",
+            show_default="all",
+        ),
+    ] = "",
+    release: Annotated[str, typer.Option(help="Debian release of the daemons: bookworm or trixie.")] = "bookworm",
+    minutes: Annotated[float, typer.Option(help="Begin no measure after this many minutes.", min=0)] = 60,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the measures as JSON.")] = False,
+) -> None:
+    """Measure what clusters of several sizes cost, on real daemons without machines, and print a table."""
+    from slurmstead.testing import bench
+
+    bench.run(bench.words(sizes, measures, release, minutes, as_json))

@@ -49,7 +49,9 @@ def local_checks(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
     """
     marked = [] if slow else ["-m", "not slow"]
     plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
-    pytest = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--numprocesses=auto", "--maxprocesses=4"]
+    # Slow tests mostly wait.
+    processes_of_pytest = "--numprocesses=4" if slow else "--numprocesses=auto"
+    pytest = [sys.executable, "-m", "pytest", "--quiet", "--color=no", processes_of_pytest, "--maxprocesses=4"]
     return {
         "pytest": [*pytest, *marked],
         **lint(modules, slow=slow),

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.text import Text
@@ -65,7 +66,10 @@ class TestLab:
 
     def _first(self, scenario: Scenario) -> Outcome:
         """Create the lab and its cluster with molecule and without the accelerator, so that this is tested too."""
-        return commands.aloud(scenario.key, ["molecule", "test", f"--scenario-name={FIRST}", "--destroy=never"], {})
+        command = ["molecule", "test", f"--scenario-name={FIRST}", "--destroy=never"]
+        # What molecule remembers of an earlier lab at this path would make it skip the creation of this one.
+        with TemporaryDirectory() as memory:
+            return commands.aloud(scenario.key, command, {"MOLECULE_EPHEMERAL_DIRECTORY": memory})
 
     def _tests(self, scenario: Scenario) -> Outcome:
         inventory = str(self.kind.inventory)

@@ -21,12 +21,12 @@ FIRST = "default"
 RK1_INVENTORY = ROOT / "inventory" / "lab-rk1"
 
 KERNEL = "kernel"
-"""pytest's mark of tests that need a kernel of their own: NFS, LVM, cgroups, a clock, or more than one's own memory."""
+"""pytest's mark of tests that need a machine: its kernel (NFS, LVM, cgroups), clock, disks or memory, or a boot."""
 
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Kind:
-    """The properties of a lab; scenarios of one kind share a lab. `memory` in MiB per machine, 0 for the default.
+    """The properties of a lab; scenarios of one kind share a lab.
 
     `native`: containers instead of virtual machines; tests that are marked as KERNEL are left out.
     `freezes`: disks that QEMU can save, so the configured lab is frozen once and thawed when a scenario destroyed it.
@@ -34,16 +34,14 @@ class Kind:
 
     release: str = "bookworm"
     inventory: pathlib.Path = LAB_INVENTORY
-    memory: int = 0
     native: bool = False
     freezes: bool = False
 
     @property
     def settings(self) -> dict[str, str]:
         """The environment variables that select this kind of lab."""
-        memory = {"STEAD_LAB_MEMORY": str(self.memory)} if self.memory else {}
         bus = {"STEAD_LAB_BUS": "virtio"} if self.freezes else {}
-        return {"STEAD_LAB_RELEASE": self.release, **memory, **bus}
+        return {"STEAD_LAB_RELEASE": self.release, **bus}
 
     @property
     def name(self) -> str:
@@ -55,13 +53,11 @@ class Kind:
 class Scenario:
     """A directory of tests/lab and the lab that it needs.
 
-    `ci`: part of CI. `destroys`: the lab must be configured again before the next scenario.
-    `options` are pytest's.
+    `destroys`: the lab must be configured again before the next scenario. `options` are pytest's.
     """
 
     name: str
     kind: Kind = Kind()
-    ci: bool = False
     destroys: bool = False
     options: tuple[str, ...] = ()
 
@@ -80,28 +76,35 @@ NEEDS_KERNEL = ("-m", KERNEL)
 """Options of a scenario whose other tests run on containers."""
 
 SCENARIOS = (
-    Scenario("default", ci=True),
-    Scenario("health", ci=True),
-    Scenario("disks", ci=True),
-    Scenario("reboot", ci=True, destroys=True),
+    Scenario("default"),
+    Scenario("health"),
+    Scenario("disks"),
+    Scenario("reboot", destroys=True),
     Scenario("smoke"),
     Scenario("doctor"),
     Scenario("drop_ins", NATIVE_LAB),
+    Scenario("firewall", NATIVE_LAB),
     Scenario("limit", NATIVE_LAB),
-    Scenario("gate", NATIVE_LAB, ci=True),
+    Scenario("people", NATIVE_LAB),
+    Scenario("gate", NATIVE_LAB),
     Scenario("submit", NATIVE_LAB),
     Scenario("backup", NATIVE_LAB),
+    Scenario("secrets", NATIVE_LAB, options=("-o", "faulthandler_timeout=5400")),
     Scenario("operations", NATIVE_LAB, destroys=True),
+    Scenario("share", NATIVE_LAB, destroys=True),
     Scenario("faults", NATIVE_LAB, destroys=True),
-    Scenario("site", NATIVE_LAB, ci=True, destroys=True),
+    Scenario("site", NATIVE_LAB, destroys=True),
     # It installs all packages on machines that have none.
     Scenario("first_run", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
     Scenario("engines", NATIVE_LAB, options=("tests/lab/engines/scaling.py",)),
     Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("operations", FROZEN, destroys=True, options=NEEDS_KERNEL),
+    # The kernel's test alone: it moves the share from wherever it is.
+    Scenario("share", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("default", TRIXIE),
     Scenario("smoke", TRIXIE),
+    Scenario("firewall", NATIVE_TRIXIE),
     Scenario("gate", NATIVE_TRIXIE),
     Scenario("operations", NATIVE_TRIXIE, destroys=True),
     Scenario("backup", NATIVE_TRIXIE),

@@ -16,6 +16,9 @@ from slurmstead.testing.outcome import Outcome, show, show_all
 from slurmstead.testing.scenarios import CHECKS, NATIVE, NATIVE_TESTS, SCENARIOS, Scenario, by_kind, choose
 from slurmstead.wording import count, duration
 
+CI = ("default bookworm", "health bookworm", "site bookworm native")
+"""The scenarios that CI runs, after the checks and tests/native; the kinds of disks are also in tests/native/disks."""
+
 CI_MINUTES = 45
 """Time limit of CI's part, on a machine on which `stead demo` takes 8 minutes."""
 
@@ -44,8 +47,8 @@ def run_fast(console: Console) -> None:
 
 
 def _left_out() -> str:
-    keys = [scenario.key for scenario in SCENARIOS if not scenario.ci]
-    keys.append(f"{NATIVE} with hundreds of nodes and with systemd")
+    keys = [scenario.key for scenario in SCENARIOS if scenario.key not in CI]
+    keys.append(f"{NATIVE} with hundreds of nodes, with systemd and with Debian 13")
     return f"Left out: {', '.join(keys)}. Run one: scripts/stead test NAME; run everything: scripts/stead test --all"
 
 
@@ -58,6 +61,14 @@ def _possible(console: Console, scenarios: Iterable[Scenario]) -> list[Scenario]
     return [scenario for scenario in chosen if scenario.key not in native]
 
 
+def _run_checks(console: Console) -> tuple[list[Outcome], Outcome]:
+    """Return the outcome of each check, and of all as one line of the table."""
+    started = time.monotonic()
+    found = checks.run_checks(console, slow=True)
+    output = "".join(f"{outcome.output}\n" for outcome in found)
+    return found, Outcome(CHECKS, all(outcome.ok for outcome in found), time.monotonic() - started, output)
+
+
 def _run_native(console: Console, *, slow: bool) -> Outcome:
     command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--numprocesses=auto"]
     marked = [] if slow else ["-m", "not slow"]
@@ -66,18 +77,30 @@ def _run_native(console: Console, *, slow: bool) -> Outcome:
     return outcome
 
 
+def _note(key: str, outcome: Outcome, commit: str | None) -> None:
+    """Record a pass, unless the tree had uncommitted changes or has changed during the run."""
+    if outcome.ok and commit and tree.commit() == commit:
+        record.note(tree.TABLE, key, outcome, commit, now())
+
+
 def run_ci(console: Console) -> None:
-    """Run the checks, then the scenarios of CI; after a failed check no lab is created.
+    """Run the checks, then the scenarios of CI, and record those that pass; after a failed check no lab is created.
 
     :raises CheckFailed: a check or a scenario failed
     """
-    started = time.monotonic()
+    started, commit = time.monotonic(), tree.commit()
     console.print(_left_out(), soft_wrap=True)
     host.ensure_packages(console)
-    outcomes = [*checks.run_checks(console, slow=True), _run_native(console, slow=False)]
+
+    def passed(scenario: Scenario, outcome: Outcome) -> None:
+        _note(scenario.key, outcome, commit)
+
+    found, whole = _run_checks(console)
+    _note(CHECKS, whole, commit)
+    outcomes = [*found, _run_native(console, slow=False)]
     if all(outcome.ok for outcome in outcomes):
-        for kind, scenarios in by_kind(_possible(console, (scenario for scenario in SCENARIOS if scenario.ci))):
-            outcomes += run_scenarios(console, kind, scenarios, lambda _scenario, _outcome: None)
+        for kind, scenarios in by_kind(_possible(console, choose(CI))):
+            outcomes += run_scenarios(console, kind, scenarios, passed)
     console.print()
     console.print(_left_out(), soft_wrap=True)
     table.print_overdue(console, record.load(tree.TABLE), now())
@@ -85,7 +108,7 @@ def run_ci(console: Console) -> None:
     if minutes > CI_MINUTES:
         console.print(
             f"This took {minutes:.0f} minutes, expected at most {CI_MINUTES}."
-            " Remove `ci=True` from a scenario in scripts/slurmstead/testing/scenarios.py.",
+            " Remove a scenario from CI in scripts/slurmstead/testing/session.py.",
             soft_wrap=True,
         )
     _end(console, outcomes, started)
@@ -106,26 +129,20 @@ class Everything:
         done = {} if again or not self.commit else record.load(tree.TABLE)
         self.done = {key for key, line in done.items() if tree.same(line.commit, str(self.commit), key)}
 
-    def _note(self, key: str, outcome: Outcome) -> None:
-        # The tree may have changed during the run.
-        if outcome.ok and self.commit and tree.commit() == self.commit:
-            record.note(tree.TABLE, key, outcome, self.commit, now())
+    def _is_chosen(self, key: str) -> bool:
+        return not self.names or bool({key, key.partition(" ")[0]} & set(self.names))
 
     def _wants(self, key: str) -> bool:
-        return (not self.names or key in self.names) and key not in self.done
+        return self._is_chosen(key) and key not in self.done
 
     def _local(self) -> Iterator[Outcome]:
         if self._wants(CHECKS):
-            started = time.monotonic()
-            found = checks.run_checks(self.console, slow=True)
-            output = "".join(f"{outcome.output}\n" for outcome in found)
-            seconds = time.monotonic() - started
-            whole = Outcome(CHECKS, all(outcome.ok for outcome in found), seconds, output)
-            self._note(CHECKS, whole)
+            _, whole = _run_checks(self.console)
+            _note(CHECKS, whole, self.commit)
             yield whole
         if self._wants(NATIVE):
             whole = _run_native(self.console, slow=True)
-            self._note(NATIVE, whole)
+            _note(NATIVE, whole, self.commit)
             yield whole
 
     def run(self) -> None:
@@ -154,8 +171,5 @@ class Everything:
         table.print_table(self.console, record.load(tree.TABLE), now())
         _end(self.console, outcomes, started)
 
-    def _is_chosen(self, key: str) -> bool:
-        return not self.names or bool({key, key.partition(" ")[0]} & set(self.names))
-
     def _scenario_ended(self, scenario: Scenario, outcome: Outcome) -> None:
-        self._note(scenario.key, outcome)
+        _note(scenario.key, outcome, self.commit)

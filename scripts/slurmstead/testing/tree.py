@@ -12,7 +12,9 @@ TABLE = ROOT / "tests" / "passed.json"
 
 REST = ("--", ".", f":(exclude){TABLE.relative_to(ROOT)}")
 
-PROGRAMS = tuple(f"scripts/slurmstead/testing/{name}.py" for name in ("checks", "lint", "record", "table", "tree"))
+PROGRAMS = tuple(
+    f"scripts/slurmstead/testing/{name}.py" for name in ("checks", "lint", "record", "session", "table", "tree")
+)
 UNREAD = ("docs", "*.md", "LICENSE", ".ci", "tests/unit", *PROGRAMS)
 """A change of these does not change the result of a line other than the checks."""
 
@@ -21,8 +23,16 @@ CONTAINERS = ("plugins/modules/lab_container.py", "plugins/module_utils/slurmste
 
 IMPORT = re.compile(r"^from tests\.lab\.(\w+)\.(\w+) import ", re.MULTILINE)
 
-EXAMPLES, ENGINES = "examples/*/*", "engines"
-"""The programs in these directories are run by one scenario only."""
+CLIENTS = {NATIVE, "engines", "faults", "rk3588", "submit"}
+"""Scenarios that submit work with scripts/stead."""
+
+READ_BY = {
+    "examples/*/*": {"engines"},
+    "scripts/slurmstead/client": CLIENTS,
+    "tests/client.py": CLIENTS,
+    "tests/native": {NATIVE},
+}
+"""Files that only these scenarios read."""
 
 
 def _git(root: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -55,11 +65,9 @@ def _unread(key: str) -> list[str]:
     helpers = _imported_by(LAB_TESTS / name)
     others = [path for path in sorted(LAB_TESTS.glob("*/*.py")) if path.parent.name != name and path not in helpers]
     paths = [*UNREAD, *(str(path.relative_to(ROOT)) for path in others)]
-    if name != ENGINES:
-        paths.append(EXAMPLES)
-    if name != NATIVE:
-        paths.append("tests/native")
-        paths += [] if key.endswith(NATIVE) else CONTAINERS
+    paths += [path for path, readers in READ_BY.items() if name not in readers]
+    if not key.endswith(NATIVE):
+        paths += CONTAINERS
     return [f":(exclude){path}" for path in paths]
 
 

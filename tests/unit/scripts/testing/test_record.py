@@ -3,6 +3,7 @@
 import datetime
 import io
 import json
+import re
 import subprocess
 
 import pytest
@@ -12,6 +13,7 @@ from slurmstead.errors import CheckFailed
 from slurmstead.testing import record, table, tree
 from slurmstead.testing.outcome import Outcome
 from slurmstead.testing.record import Passed
+from slurmstead.testing.scenarios import LAB_TESTS, NATIVE
 
 NOW = datetime.datetime(2026, 11, 24, 8, 30, tzinfo=datetime.UTC)
 GOOD = Outcome("smoke bookworm", True, 61.4, "7 passed in 60.1s\n")
@@ -136,12 +138,19 @@ def change(repository):
         ("tests/native/test_size.py", ["smoke bookworm", "faults bookworm", "gate trixie native"]),
         ("plugins/modules/lab_container.py", ["smoke bookworm", "faults bookworm"]),
         ("examples/ray/main.py", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
+        ("scripts/slurmstead/client/api.py", ["smoke bookworm", "gate trixie native"]),
         ("roles/os/README.md", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
         ("tests/unit/test_golden.py", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
     ],
 )
 def test_a_line_is_run_again_if_a_file_changed_that_it_depends_on(change, path, same):
     assert change(path) == same
+
+
+def test_each_scenario_that_imports_the_client_depends_on_it():
+    imports = re.compile(r"^from (tests import client|slurmstead\.client\b)", re.MULTILINE)
+    found = {path.parent.name for path in LAB_TESTS.glob("*/*.py") if imports.search(path.read_text())}
+    assert found == tree.CLIENTS - {NATIVE}
 
 
 def test_a_commit_that_the_repository_does_not_have_is_another_tree(repository):

@@ -1,0 +1,81 @@
+"""Users see their own jobs, root sees all, and what users and our own programs ask of Slurm is still answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible.module_utils.slurmstead.slurm import jobs
+from tests.native.cluster import Cluster
+
+SECRET = "alice-applies-for-a-job"
+
+
+def submit(cluster: Cluster, user: str) -> str:
+    name = SECRET if user == "alice" else "nothing"
+    words = ("--output=/dev/null", "--nodelist=node2", f"--job-name={name}", f"--comment={name}", "--wrap=sleep 600")
+    return cluster.run("sbatch", "--parsable", *words, user=user)
+
+
+def queue(cluster: Cluster, user: str) -> list[str]:
+    return sorted(cluster.run("squeue", "--all", "--noheader", "--format=%u", user=user).split())
+
+
+def test_users_see_their_own_jobs_only(four: Cluster) -> None:
+    number, _ = submit(four, "alice"), submit(four, "bob")
+
+    answers = [
+        four.tried(*words, user="bob")
+        for words in (
+            ("squeue", "--all", "--states=all", "--Format=ALL"),
+            ("squeue", "--steps"),
+            ("scontrol", "show", "job", number),
+            ("scontrol", "show", "jobs"),
+            ("scontrol", "show", "steps"),
+            ("sinfo", "--Node", "--long"),
+            ("scontrol", "show", "nodes"),
+            ("sprio",),
+        )
+    ]
+    seen = {user: queue(four, user) for user in ("alice", "bob", "root")}
+    four.run("scancel", "--user=alice")
+    four.run("scancel", "--user=bob")
+    four.wait_until_idle()
+
+    assert seen == {"alice": ["alice"], "bob": ["bob"], "root": ["alice", "bob"]}
+    said = "".join(answer.stdout + answer.stderr for answer in answers)
+    assert "bob" in said
+    assert SECRET not in said
+
+
+def test_programs_of_root_see_all_jobs(four: Cluster) -> None:
+    submit(four, "alice")
+    four.wait_until("mixed", ["node2"])
+
+    shown = four.run(*jobs.SQUEUE)
+    four.run("scancel", "--user=alice")
+    four.wait_until_idle()
+
+    (job,) = [job for job in jobs.read_queue(shown).jobs if job.running]
+    assert (job.user, job.name, job.nodes) == ("alice", SECRET, ("node2",))
+
+
+def test_users_see_nodes_partitions_and_settings(four: Cluster) -> None:
+    nodes = four.run("sinfo", "--noheader", "--Node", "--format=%N %T", user="bob").splitlines()
+    partitions = four.run("sinfo", "--noheader", "--format=%R", user="bob").split()
+    settings = four.run("scontrol", "show", "config", user="bob")
+
+    assert len(nodes) == len(four.nodes)
+    assert set(partitions) == {"main"}
+    assert "jobs" in settings.partition("PrivateData")[2].splitlines()[0]
+
+
+@pytest.mark.parametrize("value", [None, "jobs"])
+def test_the_setting_is_changed_without_a_restart(four: Cluster, value: str | None) -> None:
+    number = submit(four, "alice")
+    four.configure(PrivateData=value)
+    four.run("scontrol", "reconfigure")
+
+    four.wait_for(lambda: queue(four, "bob") == ([] if value else ["alice"]), 30, "the setting is loaded")
+    four.run("scancel", number)
+    four.wait_until_idle()
+    assert queue(four, "bob") == []
