@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import functools
 import importlib
+import os
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -21,10 +24,13 @@ ROLES = PROJECT / "roles"
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 core_gres = importlib.import_module("ansible.module_utils.slurmstead.hardware.core_gres")
 hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware.report")
+conf_size = importlib.import_module("ansible.module_utils.slurmstead.conf.size")
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.conf.text")
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.hardware.node_lines")
 slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.conf.versions")
+share = importlib.import_module("ansible.module_utils.slurmstead.storage.share")
 parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
+nfs = importlib.import_module("ansible.module_utils.slurmstead.storage.nfs")
 units = importlib.import_module("ansible.module_utils.slurmstead.storage.units")
 upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
 
@@ -44,20 +50,45 @@ def programs(directory: str) -> dict[str, str]:
 
 def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the address by name of the nodes that have one."""
-    return {name: hostvars[name]["os_address"] for name in names if "os_address" in hostvars[name]}
+    found = ((name, hostvars[name].get("os_address")) for name in names)
+    return {name: address for name, address in found if address}
 
 
 def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
     """Return the recorded hardware of the nodes, one file each; nodes never measured are left out."""
-    files = {name: pathlib.Path(directory, f"{name}.yml") for name in names}
-    return {name: yaml.safe_load(file.read_text()) for name, file in files.items() if file.exists()}
+    found = {}
+    for name in names:
+        with contextlib.suppress(FileNotFoundError):
+            status = os.stat(path := f"{directory}/{name}.yml")
+            found[name] = _record(path, status.st_mtime_ns, status.st_size)
+    return found
 
 
-def signed_on(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], result: str) -> dict[str, str]:
-    """Return the credentials in the results of doctor_facts that were registered as `result`, by node."""
-    machines = {name: hostvars[name].get(result, {}).get("facts", {}) for name in names}
-    signed = {name: facts.get("credential", {}).get("text") for name, facts in machines.items()}
-    return {name: text for name, text in signed.items() if text}
+@functools.cache
+def _record(path: str, _changed: int, _size: int) -> Any:
+    """Return the content of a YAML file, read once by each process while it does not change."""
+    return yaml.load(pathlib.Path(path).read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def credentials_to_decode(
+    reader: str, control: str, names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], result: str
+) -> dict[str, str]:
+    """Return the credentials that a node decodes, by signer: control those of all, the others control's.
+
+    Keys are symmetric, so this compares all keys. If control has no credential, the first node that has one takes its
+    part. The credentials are in the results of doctor_facts that were registered as `result`. A node without one
+    decodes none.
+    """
+
+    def signed(name: str) -> str:
+        facts = hostvars[name].get(result, {}).get("facts", {}) if name in hostvars else {}
+        return facts.get("credential", {}).get("text") or ""
+
+    order = [control, *(name for name in names if name != control)]
+    center = next((name for name in order if signed(name)), None)
+    if center is None or not signed(reader):
+        return {}
+    return {name: text for name in (order if reader == center else [center]) if (text := signed(name))}
 
 
 def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], results: Iterable[str]) -> list[str]:
@@ -91,6 +122,38 @@ def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, A
     versions = {name: (hostvars[name].get("ansible_facts") or {}).get("slurm_version") for name in heard}
     problems: list[str] = slurm_versions.mixture_problems(control, versions)
     return problems
+
+
+def share_problems(
+    names: Iterable[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    wanted: Mapping[str, Any],
+    addresses: Mapping[str, str],
+) -> list[str]:
+    """Return why the run would replace the share of the cluster, from the results of machine_state.
+
+    `wanted` is the share in the inventory, see storage/share.py; none is checked if it is empty.
+    """
+    problems: list[str] = share.problems(_shares(names, hostvars), wanted, addresses) if wanted else []
+    return problems
+
+
+def share_plan(
+    names: Iterable[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    wanted: Mapping[str, Any],
+    addresses: Mapping[str, str],
+    leave: bool,
+) -> dict[str, Any]:
+    """Return how the share gets to its place in the inventory, see storage/share.py."""
+    plan: dict[str, Any] = share.plan(_shares(names, hostvars), wanted, addresses, leave)
+    return plan
+
+
+def _shares(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what the nodes have of a share, by machine_state; unreachable nodes are missing."""
+    states = {name: hostvars[name].get("__machine_check_state", {}).get("share") for name in names}
+    return {name: state for name, state in states.items() if state}
 
 
 def upgrade_problems(
@@ -156,6 +219,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return filter by name."""
         return {
+            "credentials_to_decode": credentials_to_decode,
             "files_directory": files_directory,
             "gres_lines": core_gres.gres_lines,
             "gres_is_enforced": core_gres.enforced,
@@ -163,16 +227,21 @@ class FilterModule:
             "measured_on": hardware_report.measured_on,
             "memory_per_cpu": refusing(slurm_nodes.memory_per_cpu),
             "mount_unit": units.escape,
+            "nfsd_threads": nfs.threads,
             "node_addresses": node_addresses,
             "problem_lines": problem_lines,
             "programs": programs,
             "node_lines": refusing(slurm_nodes.node_lines),
             "remembered_hardware": remembered_hardware,
+            "health_check_interval": conf_size.health_check_interval,
+            "scheduler_parameters": conf_size.scheduler_parameters,
+            "tree_width": conf_size.tree_width,
             "role_packages": role_packages,
-            "signed_on": signed_on,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
             "slurmd_parameters": slurmd_parameters,
             "upgrade_problems": upgrade_problems,
+            "share_plan": share_plan,
+            "share_problems": share_problems,
             "version_problems": version_problems,
         }

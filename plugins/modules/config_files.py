@@ -277,7 +277,8 @@ class Pending:
     def add(self, commands: Iterable[str]) -> None:
         """Record commands as pending."""
         for command in commands:
-            self.directory.mkdir(parents=True, exist_ok=True)
+            for directory in (self.directory.parent, self.directory):
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.mark(command).write_text(f"{command}\n")
 
     def run(self, command: str, module: AnsibleModule) -> None:

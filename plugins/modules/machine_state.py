@@ -22,6 +22,10 @@ options:
   groups: {type: list, elements: dict, default: [], description: 'Declared groups, see M(local_accounts).'}
   users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
   node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
+  share:
+    description: The declared share. C(source) is its directory on the server, C(path) its mount point.
+    type: dict
+    default: {}
 author: [Slurmstead]
 """
 
@@ -39,7 +43,12 @@ ansible_facts:
   returned: always
   contains:
     packages: {description: Names of the installed packages., type: list}
+    broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
+share:
+  description: What this machine has of a share now, see storage/share.py; empty without O(share).
+  type: dict
+  returned: always
 problems:
   description: Problems, one line each; empty on a good machine.
   type: list
@@ -57,7 +66,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.hardware import measure, node_lines
-from ansible.module_utils.slurmstead.identity import accounts
+from ansible.module_utils.slurmstead.identity import accounts, departures
+from ansible.module_utils.slurmstead.storage import share
+
+BROKER = Path("/etc/slurmstead/celery_broker.json")
+"""The passwords of the broker's users, see broker_users."""
+BROKER_NEEDS = {"rabbitmq-server", "redis-server"}
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -107,6 +121,7 @@ def main() -> None:
             "groups": {"type": "list", "elements": "dict", "default": []},
             "users": {"type": "list", "elements": "dict", "default": []},
             "node": {"type": "dict", "default": {}},
+            "share": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
@@ -118,15 +133,27 @@ def main() -> None:
     groups, users = accounts.wanted(module.params["groups"], module.params["users"])
     release = platform.freedesktop_os_release()
     version = conf_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
+    try:
+        gone = departures.departed(departures.read(departures.RECORD) or {}, users, ())
+        unreadable = []
+    except (OSError, ValueError) as error:
+        gone, unreadable = {}, [str(error)]
     problems = [
+        *unreadable,
         *release_problems(release, module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),
-        *accounts.conflicts(groups, users, accounts.known()),
+        *accounts.conflicts(groups, users, accounts.known(), gone),
         *node_problems(measure.measure(Path("/")), module.params["node"], version),
     ]
     packages = sorted(package for state, package in states if state == "installed")
-    facts = {"packages": packages, "slurm_version": version}
-    module.exit_json(changed=False, problems=problems, ansible_facts=facts)
+    facts = {
+        "packages": packages,
+        "slurm_version": version,
+        "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
+    }
+    wanted = module.params["share"]
+    found = share.found(wanted["source"], wanted["path"]) if wanted else {}
+    module.exit_json(changed=False, problems=problems, share=found, ansible_facts=facts)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ description:
   - slurmctld is stopped while packages of Slurm or MUNGE are replaced. No job starts meanwhile, and the prerm script of
     slurmctld's package, which can cancel jobs, cannot reach it.
   - munge, slurmctld and slurmd are restarted if their files were replaced since they started; jobs go on.
+  - What an administrator set with C(scontrol update), such as a closed partition, is set again afterwards.
 attributes:
   check_mode: {support: full, details: The package lists are still fetched.}
   diff_mode: {support: full}
@@ -47,12 +48,15 @@ reboot: {description: Reasons for a reboot of the machine., type: list, elements
 said: {description: Summary of the result as text., type: str, returned: not C(fetched)}
 """
 
+import pathlib
 import platform
 import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.change.decisions import Decisions
+from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.packages import apt
 from ansible.module_utils.slurmstead.packages import daemons as own_daemons
 from ansible.module_utils.slurmstead.packages import plan as apt_plan
@@ -60,6 +64,12 @@ from ansible.module_utils.slurmstead.packages.apt import AptError
 from ansible.module_utils.slurmstead.packages.daemons import DaemonError
 from ansible.module_utils.slurmstead.packages.plan import Package, Plan
 from ansible.module_utils.slurmstead.packages.reboot_reasons import reboot_reasons
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+
+ETC = pathlib.Path("/etc/slurm")
+ANSWER_SECONDS, PAUSE = 60.0, 0.5
+"""Timeout for the new slurmctld to answer, before values that were set at run time are set again."""
 
 Changes = dict[str, tuple[str, str]]
 """Versions before and after, by package; an empty version means that the package is not installed."""
@@ -128,6 +138,9 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     if check_mode:
         return {"changed": bool(packages), "packages": packages, "diff": shown(packages)}
     daemons, said = own_daemons.running(), ""
+    store, slurm = Store(ETC), Slurm()
+    decisions = Decisions(store, slurm)
+    notes = decisions.keep(store.seen(), minutes=30) if "slurmctld" in daemons else []
     ours = apt_plan.concerning(packages, known)
     if ours:
         # Separately, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
@@ -140,6 +153,9 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
         said += apt.install([], [], [], lock_timeout)
     packages = changes(apt_plan.versions(known), apt_plan.versions(apt.packages()))
     restarted, reboot = own_daemons.renew(daemons), reboot_reasons()
+    if decisions.kept:
+        wait_while(lambda: not slurm.answers(), ANSWER_SECONDS, PAUSE)
+    notes += decisions.finish()
     words = [f"{node}: {counted(packages)} upgraded in {time.monotonic() - started:.0f} s"]
     if restarted:
         words.append(f"restarted: {', '.join(restarted)}")
@@ -149,7 +165,7 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
         "packages": packages,
         "restarted": restarted,
         "reboot": reboot,
-        "said": "\n".join([", ".join(words), *kept, *rebooting(node, reboot)]),
+        "said": "\n".join([", ".join(words), *kept, *notes, *rebooting(node, reboot)]),
         "diff": shown(packages),
     }
 

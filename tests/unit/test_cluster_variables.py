@@ -7,6 +7,7 @@ import re
 
 import pytest
 import yaml
+from jinja2.nativetypes import NativeEnvironment
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLUSTER = ROOT / "playbooks" / "vars" / "cluster.yml"
@@ -67,3 +68,37 @@ def test_a_published_result_is_documented(role: str) -> None:
     readme = (ROOT / "roles" / role / "README.md").read_text()
 
     assert [name for name in sorted(published) if f"`{name}`" not in readme] == []
+
+
+def peers(host: str, groups: dict[str, list[str]]) -> dict[str, list[int]]:
+    """What the doctor is told to reach from a machine."""
+    variables = yaml.safe_load(CLUSTER.read_text())
+    environment = NativeEnvironment()
+    environment.filters |= {
+        "items2dict": lambda rows: {row["key"]: row["value"] for row in rows},
+        "combine": lambda one, other: {**one, **other},
+        "difference": lambda one, other: [name for name in one if name not in other],
+    }
+    names = [group for group, hosts in groups.items() if host in hosts]
+    given = {"groups": groups, "group_names": names, "inventory_hostname": host, "__workers": groups["workers"]}
+    given["__ring"] = sorted(groups["workers"])
+    given["__next_worker"] = environment.from_string(variables["__next_worker"]).render(given)
+    return dict(environment.from_string(variables["slurm_doctor_peers"]).render(given))
+
+
+def test_the_doctor_reaches_the_workers_in_a_ring() -> None:
+    groups = {"control": ["c"], "workers": ["w3", "w1", "w2"]}
+    ports, control = [6818, 60001], {"c": [6817, 60001]}
+
+    assert [peers(host, groups) for host in ("w1", "w2", "w3", "c")] == [
+        {"w2": ports, **control},
+        {"w3": ports, **control},
+        {"w1": ports, **control},
+        {"w1": ports},
+    ]
+
+
+def test_a_machine_does_not_have_to_reach_itself() -> None:
+    assert peers("w", {"control": ["c"], "workers": ["w"]}) == {"c": [6817, 60001]}
+    assert peers("c", {"control": ["c"], "workers": ["c"]}) == {}
+    assert peers("c", {"control": ["c"], "workers": ["c", "w"]}) == {"w": [6818, 60001]}

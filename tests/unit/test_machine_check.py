@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
@@ -21,14 +22,21 @@ import json
 from ansible.module_utils.basic import AnsibleModule
 
 lists, dicts = dict(type="list"), dict(type="dict")
-options = dict(releases=dicts, groups=lists, users=lists, address=dict(), node=dicts)
+options = dict(releases=dicts, groups=lists, users=lists, address=dict(), node=dicts, share=dicts)
 module = AnsibleModule(argument_spec=options)
 seen = json.loads(%r)[module.params["address"]]
 facts = {"packages": [], "slurm_version": seen["version"]}
-module.exit_json(changed=False, problems=seen["problems"], ansible_facts=facts)
+module.exit_json(changed=False, problems=seen["problems"], share=seen["share"], ansible_facts=facts)
 """
 
 Check = Callable[..., list[str]]
+
+
+def mounted(name: str, server: str, source: str) -> dict[str, Any]:
+    """What a machine has of a share that it mounts at /share, or that it exports."""
+    client = {"server": "" if name == server else server, "source": source, "path": "/share"}
+    exported = source if name == server else ""
+    return {"clients": [client], "exported": exported, "data": bool(exported), "copy_of": "", "readonly": False}
 
 
 @pytest.fixture
@@ -36,17 +44,23 @@ def check(tmp_path: pathlib.Path) -> Check:
     """Return a function that checks node1, the controller, and so on, and returns the lines of the refusal."""
 
     def run(
-        *versions: str | None, problems: tuple[str, ...] = (), disks_refused: tuple[str, ...] = (), limit: str = "all"
+        *versions: str | None,
+        problems: tuple[str, ...] = (),
+        disks_refused: tuple[str, ...] = (),
+        limit: str = "all",
+        share: tuple[str, str] = ("node1", "/srv/share"),
+        moves: bool = False,
     ) -> list[str]:
         names = [f"node{number}" for number, _ in enumerate(versions, start=1)]
         hosts = {name: {"os_address": name} for name in names}
         seen = {
-            name: {"version": version, "problems": list(problems)}
+            name: {"version": version, "problems": list(problems), "share": mounted(name, *share)}
             for name, version in zip(names, versions, strict=True)
         }
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         groups = {group: {"hosts": {"node1": None}} for group in ("control", "nfs_server", "workers")}
         play = {"hosts": "all", "vars_files": [str(ROOT / "playbooks/vars/cluster.yml")]}
+        play["vars"] = {"machine_check_share_moves": moves}
         look = {"name": "Look", "ansible.builtin.import_role": {"name": "machine_check", "tasks_from": "inspect"}}
         disks = {"name": "Probe", "ansible.builtin.set_fact": {"scratch_probe": {"problems": list(disks_refused)}}}
         files = {
@@ -100,3 +114,17 @@ def test_versions_that_cannot_talk_are_refused_beside_all_other_problems(check: 
 
 def test_a_controller_outside_of_the_limit_is_not_compared(check: Check) -> None:
     assert check("24.11", "22.05", limit="node2") == []
+
+
+def test_another_server_and_directory_than_the_shares_are_one_refusal(check: Check) -> None:
+    assert check("22.05", "22.05", share=("node2", "/data")) == [
+        "Nothing was changed on any machine, because:",
+        "the inventory has another share than the machines: group nfs_server: now node2, in the inventory node1 (on "
+        "node1, node2); nfs_server_path and nfs_client_source: now /data, in the inventory /srv/share (on node1, "
+        "node2). Jobs and homes would lose their files. Set the earlier value again, or move the share with all its "
+        "files: scripts/stead move-share",
+    ]
+
+
+def test_a_run_that_moves_the_share_passes(check: Check) -> None:
+    assert check("22.05", "22.05", share=("node2", "/data"), moves=True) == []

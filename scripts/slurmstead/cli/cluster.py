@@ -1,12 +1,16 @@
-"""Verbs that work on a whole cluster: up, drift, doctor, smoke, hardware, backup, restore, rotate-key, upgrade."""
+"""Verbs that work on a whole cluster.
 
+They are up, drift, doctor, smoke, hardware, backup, restore, rotate-key, move-share and upgrade.
+"""
+
+import json
 import pathlib
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from slurmstead.cli.consoles import messages, out
-from slurmstead.cli.options import Check, Inventory, Limit, Plain, Tags
+from slurmstead.cli.options import CancelJobs, Check, Deadline, Inventory, Limit, Plain, Tags, WhenIdle, fate
 from slurmstead.errors import CheckFailed, InventoryError, UsageError
 from slurmstead.paths import PLAYBOOKS, SITE
 
@@ -23,10 +27,15 @@ def up(
     tags: Tags = None,
     check: Check = False,
     diff: Annotated[bool, typer.Option("--diff", help="Show the changes in files.")] = False,
+    keep_jobs: Annotated[
+        bool, typer.Option("--keep-jobs", help="Do not cancel the jobs of users who left the inventory.")
+    ] = False,
     plain: Plain = False,
 ) -> None:
     """Turn the machines of an inventory into one cluster (site.yml)."""
-    _carry_out(SITE, inventory, limit=limit, tags=tags, check=check, diff=diff, plain=plain)
+    variables = {"accounts_keep_jobs": "true"} if keep_jobs else None
+    options: dict[str, Any] = {"limit": limit, "tags": tags, "check": check, "diff": diff, "plain": plain}
+    _carry_out(SITE, inventory, extra_vars=variables, **options)
 
 
 @app.command()
@@ -43,12 +52,21 @@ def drift(inventory: Inventory, limit: Limit = None, tags: Tags = None, plain: P
 @app.command()
 def doctor(
     inventory: Inventory,
+    job: Annotated[
+        str | None, typer.Option(help="Explain instead why this job waits.", metavar="NUMBER", show_default=False)
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
     plain: Plain = False,
 ) -> None:
     """Check all machines of a cluster: one line per problem, with what to do. Changes nothing."""
     from slurmstead.cluster import doctor as visit
 
+    if job is not None:
+        told = visit.explain(messages, inventory.absolute(), job, plain=plain)
+        print(json.dumps({"lines": told.lines, "hopeless": told.hopeless}) if as_json else "\n".join(told.lines))
+        if told.error:
+            raise told.error
+        return
     report = visit.run(messages, inventory.absolute(), plain=plain)
     if as_json:
         print(report.to_json())
@@ -136,6 +154,25 @@ def restore(
 def rotate_key(inventory: Inventory, plain: Plain = False) -> None:
     """Give all nodes a new MUNGE key. Running jobs continue; no job starts during the change."""
     _carry_out(PLAYBOOKS / "rotate-key.yml", inventory, plain=plain)
+
+
+@app.command("move-share")
+def move_share(
+    inventory: Inventory,
+    when_idle: WhenIdle = False,
+    cancel_jobs: CancelJobs = False,
+    leave_data: Annotated[
+        bool, typer.Option("--leave-data", help="Copy no files: the earlier share is lost, or stays as it is.")
+    ] = False,
+    deadline: Deadline = 60,
+    check: Check = False,
+    plain: Plain = False,
+) -> None:
+    """Move the share to the server, disks and paths of the inventory. The original stays, read-only."""
+    from slurmstead.cluster import operations
+
+    jobs = {"move_jobs": fate(when_idle, cancel_jobs), "move_deadline": str(deadline), "move_leave": str(leave_data)}
+    operations.run(*(out, messages, "move-share.yml", inventory), extra_vars=jobs, check=check, plain=plain)
 
 
 @app.command()

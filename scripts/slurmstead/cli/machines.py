@@ -57,11 +57,12 @@ def add_node(
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Set up a machine that is new in the inventory as a worker. Other workers are not changed."""
+    """Set up a machine that is new in the inventory as a worker. Of other workers, only the firewall is changed."""
     from slurmstead.cluster import operations
 
     found = operations.groups(inventory)
     operations.check_names([name], found, inventory)
+    operations.reload_firewalls(out, messages, inventory, name, check=check, plain=plain)
     operations.run(
         *(out, messages, "add-node.yml", inventory),
         limit=operations.around(name, found),
@@ -83,7 +84,7 @@ def remove_node(
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Remove a worker from the cluster, and delete its MUNGE key and NFS mount. Other workers are not changed."""
+    """Remove a worker, and delete its MUNGE key and NFS mount. Of other workers, only the firewall is changed."""
     from slurmstead.cluster import operations
 
     found = operations.groups(inventory)
@@ -99,7 +100,9 @@ def remove_node(
         )
     except UnreachableError as error:
         hint = f"Repeat this when {name} is on. If it is lost, run `stead rotate-key` to invalidate its MUNGE key."
+        operations.reload_firewalls(out, messages, inventory, name, removed=True, check=check, plain=plain)
         raise UnreachableError(str(error), hint) from error
+    operations.reload_firewalls(out, messages, inventory, name, removed=True, check=check, plain=plain)
     if not check:
         out.print(f"Now delete {name} from {inventory}; otherwise the next `scripts/stead up` adds it again.")
 
@@ -115,12 +118,14 @@ def replace_node(
     check: Check = False,
     plain: Plain = False,
 ) -> None:
-    """Set up another machine as the worker of this name; the old one may be off. Other workers are not changed."""
+    """Set up another machine as the worker of this name. Of other workers, only the firewall is changed."""
     from slurmstead.cluster import operations
 
     jobs = {"replaced_jobs": fate(when_idle, cancel_jobs), "replaced_deadline": str(deadline)}
     found = operations.groups(inventory)
     operations.check_names([name], found, inventory)
+    # The address of the new machine may be another one.
+    operations.reload_firewalls(out, messages, inventory, name, check=check, plain=plain)
     operations.run(
         *(out, messages, "replace-node.yml", inventory),
         limit=operations.around(name, found),

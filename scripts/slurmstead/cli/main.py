@@ -51,8 +51,11 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, _interrupted)
     # The launcher sets it to find this package; child processes must not inherit it.
     os.environ.pop("PYTHONPATH", None)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    # What another user is told while this command has the cluster lock; options can contain what others must not see.
+    os.environ["STEAD_COMMAND"] = " ".join(["stead", *arguments[:1]])
     try:
-        app(sys.argv[1:] if arguments is None else arguments, prog_name="stead")
+        app(arguments, prog_name="stead")
     except SteadError as error:
         return _say(error)
     except OSError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead.errors import UsageError
+from slurmstead.errors import UnreachableError, UsageError
 from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook
 from slurmstead.runner.events import Event, HostEnded
@@ -65,6 +65,35 @@ def check_names(names: Iterable[str], found: Groups, inventory: pathlib.Path) ->
 def around(name: str, found: Groups) -> str:
     """Return the --limit for an operation on one node: the node, the control node and the NFS server."""
     return ",".join(dict.fromkeys([*found["control"], *found["nfs_server"], name]))
+
+
+def reload_firewalls(
+    out: Console,
+    messages: Console,
+    inventory: pathlib.Path,
+    name: str,
+    *,
+    removed: bool = False,
+    check: bool = False,
+    plain: bool = False,
+) -> None:
+    """Let the firewalls of all other machines accept a node, or no longer accept it if it is removed.
+
+    A machine that is off is reported and left out: the next `up` reaches it.
+
+    :raises SteadError: the run failed
+    """
+    variables = {"removed_node": name if removed else None}
+    try:
+        run(
+            *(out, messages, "reload-firewall.yml", inventory),
+            limit=f"all:!{name}",
+            extra_vars=variables,
+            check=check,
+            plain=plain,
+        )
+    except UnreachableError as error:
+        messages.print(Text(f"{error}; their firewalls change with the next `scripts/stead up`"), soft_wrap=True)
 
 
 def run(

@@ -68,6 +68,8 @@ class Result:
         failed = [host for host, summary in self.hosts.items() if summary.failed]
         unreachable = [host for host, summary in self.hosts.items() if summary.unreachable]
         if not self.began and self.returned:
+            if self.ended:
+                return TaskError(f"{self.playbook} stopped:\n" + "\n".join(self.words[-events.OUTPUT_LINES :]))
             return UsageError(f"{self.playbook} could not start:\n" + "\n".join(self.words))
         untouched = not any(summary.changed for summary in self.hosts.values())
         if untouched and any(end.task.is_validation and end.host in failed for end in self._failures()):

@@ -78,6 +78,8 @@ def environment(outside: Mapping[str, str], *, plain: bool) -> dict[str, str]:
         # ansible-runner disables this unless it is set.
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         **kept,
+        # ansible-runner sets this variable, so Ansible does not read it in ansible.cfg.
+        "ANSIBLE_CALLBACK_PLUGINS": str(ROOT / "plugins" / "callback"),
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         # Ansible refuses to start in a locale that is not UTF-8.
         "LC_ALL": "C.UTF-8",

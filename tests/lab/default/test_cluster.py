@@ -53,6 +53,11 @@ def test_the_time_comes_from_control(lab: Any, node: str, facts: Facts) -> None:
         assert sources[lab.address(lab.control)] > 0, "control has not answered"
 
 
+@pytest.mark.kernel  # Containers have no NFS server.
+def test_the_share_is_served_by_two_threads_for_each_client(lab: Any) -> None:
+    assert int(lab.root(lab.server, "cat /proc/fs/nfsd/threads")) == 16 >= 2 * len(lab.names)
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [

@@ -120,8 +120,17 @@ def test_a_machine_outside_of_the_inventory_cannot_mount_the_share(lab: Any) -> 
     network = lab.address(lab.server).rpartition(".")[0]
     interface = lab.root(worker, f"ip -oneline address | grep -F ' {lab.address(worker)}/' | cut -d' ' -f2")
 
-    seen = lab.python(worker, OUTSIDE, lab.address(lab.server), f"{network}.253/24", interface)
+    arguments = (lab.address(lab.server), f"{network}.253/24", interface)
 
+    closed = lab.python(worker, OUTSIDE, *arguments)
+    # The firewall refuses it first, so it is opened to see what the server itself says.
+    lab.root(lab.server, "nft insert rule inet slurmstead input tcp dport 2049 accept")
+    try:
+        seen = lab.python(worker, OUTSIDE, *arguments)
+    finally:
+        lab.root(lab.server, "systemctl reload slurmstead-firewall")
+
+    assert not closed["reached"] and not closed["mounted"]
     assert seen["reached"], f"it is refused for another reason: {seen['why']}"
     assert not seen["mounted"]
     assert "denied" in seen["said"] or "not permitted" in seen["said"], seen["said"]

@@ -86,7 +86,7 @@ def broker(lab: Any, building: object) -> Iterator[Any]:
         yield run
     finally:
         lab.everywhere(lambda name: lab.root(name, "rm -rf /etc/slurmstead/celery /etc/slurmstead/celery_broker.json"))
-        units = "rabbitmq-server.service redis-server.service epmd.socket epmd.service"
+        units = "rabbitmq-server.service slurmstead-redis.target epmd.socket epmd.service"
         lab.root(lab.control, f"systemctl disable --now {units}; systemctl reset-failed {units}; true", seconds=180)
 
 

@@ -85,9 +85,9 @@ def test_a_second_run_for_the_broker_changes_nothing(lab: Any, broker: Any) -> N
 
 
 def test_only_what_reads_a_changed_file_is_restarted(lab: Any, broker: Any) -> None:
-    units = "systemctl show --property=MainPID --value rabbitmq-server.service redis-server.service"
+    units = "systemctl show --property=MainPID --value rabbitmq-server.service slurmstead-redis@alice.service"
     rabbitmq, redis = lab.root(lab.control, units).split()
-    lab.root(lab.control, "echo '# changed by hand' >> /etc/redis/redis.conf")
+    lab.root(lab.control, "echo '# changed by hand' >> /etc/redis/slurmstead.conf")
     run = lab.ansible(*BROKER)
 
     assert run.changed == {lab.control: ["celery_broker : Configure RabbitMQ and Redis"]}, run.output

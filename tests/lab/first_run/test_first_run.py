@@ -18,8 +18,11 @@ from slurmstead.lab import machines as stead_lab
 from slurmstead.paths import PLAYBOOKS
 from tests.lab.operations.nodes import KnownHosts, Others, fingerprint
 
-SHARE = 0.4
-"""How much of the time of the first run a machine more may take."""
+SHARE, SHARE_OF_CONTAINERS = 0.4, 0.75
+"""How much of the time of the first run a machine more may take.
+
+Containers install packages in seconds, so what a run does once weighs more.
+"""
 
 
 def make_anew(lab: Any, name: str = "all") -> None:
@@ -64,4 +67,5 @@ def test_a_machine_more_takes_a_fraction_of_the_first_run_and_touches_no_other_w
     assert chosen in summary
     assert not [name for name in others.names if name in summary]
     print(f"first run {first:.0f} s, a machine more {added:.0f} s: {added / first:.0%}")
-    assert added < SHARE * first
+    share = SHARE_OF_CONTAINERS if stead_lab.is_native(lab.directory) else SHARE
+    assert added < share * first

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 from typing import Any
 
+FIREWALL = "/etc/slurmstead/firewall.nft"
+
 BUSY = ("allocated", "mixed")
 """States of a worker with a job on some of its CPUs: slurmctld counts these some time after it took the worker back."""
 
@@ -21,7 +23,9 @@ class Others:
     def _seen(self) -> dict[str, Any]:
         """Return what each has in /etc and /usr/local, and the processes of its daemons."""
         pids = self.lab.pids(self.names)
-        return {n: (tree, pids[n]) for n, tree in self.lab.everywhere(self.lab.tree, self.names).items()}
+        trees = self.lab.everywhere(self.lab.tree, self.names)
+        # Every machine has to know from which addresses it accepts packets.
+        return {n: ({path: tree[path] for path in tree if path != FIREWALL}, pids[n]) for n, tree in trees.items()}
 
     def assert_untouched(self) -> None:
         """Files and daemons are as before."""

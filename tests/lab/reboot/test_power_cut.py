@@ -80,3 +80,12 @@ def test_scratch_is_empty_again(lab: Any, worker: str) -> None:
     lab.wait_until_idle(60)
 
     assert lab.root(worker, "find /scratch -maxdepth 1 -name 'job-*'") == ""
+
+
+@pytest.mark.usefixtures("outage")
+def test_only_a_machine_that_boots_restarts_when_it_stalls(lab: Any, node: str) -> None:
+    """A boot that hangs is restarted; later, a stall may only mean that this computer was suspended."""
+    arguments = lab.root(node, "cat /proc/cmdline")
+
+    assert "panic_on_rcu_stall=1" in arguments
+    assert lab.root(node, "cat /proc/sys/kernel/panic_on_rcu_stall") == "0"

@@ -199,6 +199,12 @@ ACCOUNT_CASES = {
     "a group of the system": case(
         "accounts_groups", [{"name": "munge", "gid": 3000}], "munge belongs to the system. Choose another name."
     ),
+    "an account of the inventory and by hand": case(
+        "accounts_by_hand",
+        ["alice", "ubuntu"],
+        "has alice, who is in accounts_users. Remove one of them.",
+        accounts_users=[user("alice", 2001)],
+    ),
     "half a key": case(
         "accounts_users",
         [user("alice", 2001, keys=[KEY, "alice@home"])],
@@ -218,6 +224,9 @@ UNSTABLE = (
 )
 STORAGE_CASES = {
     "an unstable scratch disk": case("scratch_disks", ["/dev/sda"], f'has "/dev/sda", {UNSTABLE}'),
+    "a size without a unit": case(
+        "nfs_server_size", "200", 'is "200". Write auto, or a number with M, G or T, such as 200G.'
+    ),
     "an unstable NFS disk": case("nfs_server_disks", ["/dev/nvme0n1p2"], f'has "/dev/nvme0n1p2", {UNSTABLE}'),
     "a disk twice": case(
         "scratch_disks",
@@ -275,6 +284,34 @@ STORAGE_CASES = {
         "accounts_home_root",
         "/home",
         "is /home, which is not on the share, /share. Write a directory below it, such as /share/home.",
+    ),
+}
+
+FIREWALL_CASES = {
+    "a name for ssh": case(
+        "firewall_ssh_from",
+        ["laptop.lan"],
+        'has "laptop.lan", which is not an address or a network '
+        "('laptop.lan' does not appear to be an IPv4 or IPv6 network). Write it as in 192.168.1.11 or 192.168.1.0/24.",
+    ),
+    "an address with a length": case(
+        "firewall_ssh_from",
+        ["192.168.1.7/24"],
+        'has "192.168.1.7/24", which is not an address or a network (192.168.1.7/24 has host bits set). '
+        "Write it as in 192.168.1.11 or 192.168.1.0/24.",
+    ),
+    "no TCP port": case("os_open_ports", [70000], "has 70000, which is not a port. Write a number from 1 to 65535."),
+    "no UDP port": case("firewall_open_udp_ports", [0], "has 0, which is not a port. Write a number from 1 to 65535."),
+    "all interfaces": case(
+        "firewall_open_interfaces",
+        ["*"],
+        'has "*", which is not the name of an interface. '
+        "Write one as in docker0, or the beginning of several, as in virbr*.",
+    ),
+    "a short deadline": case(
+        "firewall_deadline",
+        5,
+        "is 5, too short for a new connection to a slow machine. Write at least 30 (seconds).",
     ),
 }
 
@@ -435,6 +472,9 @@ ENGINE_CASES = {
     "a broker without memory": case(
         "celery_broker_memory", 64, "is 64 MiB, but RabbitMQ needs 130 for itself. Give it at least 192."
     ),
+    "results without memory": case(
+        "celery_broker_results_memory", 8, "is 8 MiB, and Redis would refuse the first results. Give it at least 16."
+    ),
     "tasks without time": case("celery_broker_longest_task", 0, "is 0. Write at least 1 (an hour)."),
     "half a version of Julia": case(
         "julia_archives", [{**JULIA, "version": "1.10"}], 'has the version "1.10". Write all of it, as in 1.10.5.'
@@ -481,7 +521,15 @@ LAB_CASES = {
     "no size": case("lab_disks", [{"serial": "a", "size": 0}], "a has the size 0 GiB. Write at least 1.", **LAB),
 }
 
-CASES = {**ADDRESS_CASES, **ACCOUNT_CASES, **STORAGE_CASES, **SLURM_CASES, **ENGINE_CASES, **LAB_CASES}
+CASES = {
+    **ADDRESS_CASES,
+    **ACCOUNT_CASES,
+    **STORAGE_CASES,
+    **FIREWALL_CASES,
+    **SLURM_CASES,
+    **ENGINE_CASES,
+    **LAB_CASES,
+}
 
 
 @pytest.mark.parametrize(("variables", "expected"), CASES.values(), ids=CASES)
@@ -514,6 +562,7 @@ def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Sai
     everywhere = {"slurm_config": {"SlurmdTimeout": 60}, "slurm_cgroup_config": {"ConstrainDevices": True}}
     everywhere |= {"slurm_nodes": {"node1": {"Weight": 1}}, "slurm_partitions": {"main": {"Nodes": "ALL"}}}
     everywhere |= {"accounts_users": [user("alice", 2001)], "accounts_groups": [{"name": "lab", "gid": 3000}]}
+    everywhere |= {"accounts_by_hand": ["ubuntu"], "slurm_private_jobs": False}
     everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
 
     found = said(everywhere=everywhere, node4={variable: own})

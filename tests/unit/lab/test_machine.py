@@ -53,7 +53,11 @@ def test_threads_are_only_a_matter_of_tcg(accelerator: str, threads: bool) -> No
 
 @pytest.mark.parametrize(
     ("architecture", "accelerator", "told"),
-    [("amd64", "tcg", ["norandmaps", "clearcpuid=cx16"]), ("amd64", "kvm", []), ("arm64", "tcg", ["norandmaps"])],
+    [
+        ("amd64", "tcg", ["norandmaps", *lab.RESTART_ON_STALL, "clearcpuid=cx16"]),
+        ("amd64", "kvm", []),
+        ("arm64", "tcg", ["norandmaps", *lab.RESTART_ON_STALL]),
+    ],
 )
 def test_the_kernel_avoids_what_is_slow_or_wrong_under_tcg(
     architecture: str, accelerator: str, told: list[str]

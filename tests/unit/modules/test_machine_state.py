@@ -88,7 +88,11 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
     done = run_module("machine_state", releases=SUPPORTED, address="10.77.0.1")
 
     assert (done.changed, done.result["problems"]) == (False, [])
-    assert done.result["ansible_facts"] == {"packages": ["chrony", "munge"], "slurm_version": "22.05"}
+    assert done.result["ansible_facts"] == {
+        "packages": ["chrony", "munge"],
+        "slurm_version": "22.05",
+        "broker_exists": False,
+    }
 
 
 @pytest.mark.usefixtures("machine")

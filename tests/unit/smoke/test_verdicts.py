@@ -283,7 +283,14 @@ def test_a_busy_node_is_named_with_the_jobs_on_it() -> None:
 
 
 def test_jobs_that_are_hidden_leave_slurms_own_reason() -> None:
-    assert causes.waited(NODE, "Resources", {}, 30).seen.endswith(": Resources")
+    assert causes.waited(Node("n2", "mixed"), "Resources", {}, 30).seen.endswith(": Resources")
+
+
+def test_a_node_that_is_full_of_hidden_jobs_is_called_busy() -> None:
+    problem = causes.waited(Node("n2", "allocated"), "Resources", {}, 30)
+
+    assert problem.seen == "no free CPU or memory within 30 s: jobs of other users on it"
+    assert "smoke_test_deadline" in problem.hint
 
 
 @pytest.mark.parametrize("node", [Node("n2", "idle", "~"), Node("n2", "mixed", "#"), Node("n2", "powering_up")])

@@ -9,6 +9,13 @@ import dataclasses
 GUEST_USER = "debian"
 SWITCH = "switch"
 
+RESTART_ON_STALL = ("rcupdate.rcu_cpu_stall_timeout=60", "sysctl.kernel.panic_on_rcu_stall=1", "panic=1")
+"""Kernel arguments that restart a machine whose boot hangs.
+
+Under TCG and load, a kernel may lose a timer: from then on it only reports that RCU stalls. The image ends this when
+the machine has booted, because a suspended computer looks the same to a machine.
+"""
+
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
@@ -107,7 +114,7 @@ def qemu_command(machine: Machine, directory: str, image: str, accelerator: str,
     arguments = ["root=/dev/vda", "rw", f"console={architecture.console}"]
     if accelerator == "tcg":
         # QEMU 7.2 translates code again for each address at which it is loaded, and addresses are random by default.
-        arguments += ["norandmaps", *architecture.tcg_arguments]
+        arguments += ["norandmaps", *RESTART_ON_STALL, *architecture.tcg_arguments]
     disks = directory.replace(",", ",,")
     command = [
         architecture.qemu,

@@ -68,6 +68,9 @@ def waited(node: Node | None, reason: str, jobs: Mapping[str, str], seconds: flo
     if node and (node.state.startswith("power") or set(node.flags) & set("~#%!")):
         return Problem(f"in power saving, not up within {seconds:.0f} s", HINTS["asleep"])
     text = ", ".join(f"job {number} of {owner}" for number, owner in list(jobs.items())[:SHOWN])
+    if not text and node and node.state.startswith("alloc"):
+        # With PrivateData=jobs, a user cannot see them.
+        text = "jobs of other users"
     who = f"{text} on it" if text else reason or "no reason given"
     hint = HINTS["busy" if text else "waiting"]
     return Problem(f"no free CPU or memory within {seconds:.0f} s: {who}", hint)

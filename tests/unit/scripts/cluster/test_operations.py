@@ -1,6 +1,9 @@
 """The verbs that work on machines refuse names that are not workers before a playbook starts."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from slurmstead.cluster import operations, upgrade
 from slurmstead.errors import ExitCode, InventoryError, UsageError
@@ -88,6 +91,31 @@ def test_an_inventory_with_a_mistake_is_not_called_missing(project):
 
     with pytest.raises(InventoryError, match=r"hosts\.yml cannot be read:\n(.*\n)*.*YAML parsing failed"):
         operations.groups(broken)
+
+
+# Port 9 (discard) of loopback is closed on every machine that runs tests.
+OFF = """
+all:
+  vars: {ansible_port: 9, slurm_cluster_name: dark}
+  hosts:
+    n1: {ansible_host: 127.0.0.2, os_address: 10.0.0.1}
+    n2: {ansible_host: 127.0.0.3, os_address: 10.0.0.2}
+    n3: {ansible_host: 127.0.0.4, os_address: 10.0.0.3}
+control: {hosts: {n3: }}
+nfs_server: {hosts: {n3: }}
+workers: {hosts: {n1: , n2: }}
+"""
+
+
+@pytest.mark.slow
+def test_machines_that_are_off_do_not_keep_a_node_from_being_added(project):
+    messages = Console(file=io.StringIO(), width=200)
+
+    operations.reload_firewalls(messages, messages, project.write("hosts.yml", OFF), "n1", plain=True)
+
+    said = messages.file.getvalue()
+    assert "n2, n3 could not be reached; their firewalls change with the next `scripts/stead up`" in said
+    assert "n1: " not in said
 
 
 def ended(host: str, **result: object) -> events.HostEnded:

@@ -158,6 +158,7 @@ def test_environment_keeps_what_ssh_needs_and_can_be_overridden():
         "SSH_AUTH_SOCK": "/run/agent",
         "ANSIBLE_HOST_KEY_CHECKING": "False",
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_CALLBACK_PLUGINS": str(ROOT / "plugins" / "callback"),
         "LC_ALL": "C.UTF-8",
     }
 

@@ -11,7 +11,7 @@ from slurmstead.errors import ExitCode, InventoryError
 from slurmstead.site import find
 
 NEED_NO_SITE = {
-    *("demo", "faults", "init", "test"),
+    *("bench scale", "demo", "faults", "init", "test"),
     *("lab up", "lab down", "lab freeze", "lab thaw", "lab status", "lab ssh"),
     *("submit", "jobs", "logs", "fetch", "cancel", "rerun"),
 }

@@ -9,6 +9,7 @@ from typing import Any
 from ansible.module_utils.slurmstead.inventory.model import HostViolation
 
 CLUSTER_WIDE = (
+    "accounts_by_hand",
     "accounts_groups",
     "accounts_home_root",
     "accounts_users",
@@ -24,6 +25,7 @@ CLUSTER_WIDE = (
     "slurm_config_overrides",
     "slurm_nodes",
     "slurm_partitions",
+    "slurm_private_jobs",
 )
 """Variables that describe the cluster, not a host. Set for the workers alone, slurm_partitions would have no effect."""
 

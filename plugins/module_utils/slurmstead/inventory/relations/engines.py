@@ -13,6 +13,9 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_m
 LEAST_MEMORY = 192
 """Minimum memory of RabbitMQ in MiB: without a task it uses 130 (3.10 and 4.0, on amd64)."""
 
+LEAST_RESULTS = 16
+"""Minimum memory of a user's Redis in MiB: it uses 2 without a result, and each connection counts."""
+
 ARCHITECTURES = ("x86_64", "aarch64")
 
 
@@ -29,8 +32,16 @@ def broker_users_exist(
             yield "celery_broker_users", f"has {user} {times} times", "Name each user once"
 
 
-def broker_limits_are_possible(celery_broker_memory: int, celery_broker_longest_task: int) -> Iterator[Violation]:
+def broker_limits_are_possible(
+    celery_broker_memory: int, celery_broker_results_memory: int, celery_broker_longest_task: int
+) -> Iterator[Violation]:
     """A memory limit below RabbitMQ's own usage would block every task; a time limit of 0 hours would repeat each."""
+    if int(celery_broker_results_memory) < LEAST_RESULTS:
+        yield (
+            "celery_broker_results_memory",
+            f"is {celery_broker_results_memory} MiB, and Redis would refuse the first results",
+            f"Give it at least {LEAST_RESULTS}",
+        )
     if int(celery_broker_memory) < LEAST_MEMORY:
         yield (
             "celery_broker_memory",

@@ -1,0 +1,19 @@
+"""`stead up`: from a command line to the playbook."""
+
+import pytest
+
+from slurmstead.cli import cluster
+from slurmstead.errors import ExitCode
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("options", "kept"), [([], "False"), (["--keep-jobs"], "True")])
+def test_up_is_told_whether_the_jobs_of_departed_users_go_on(project, stead, monkeypatch, options, kept):
+    told = "{{ accounts_keep_jobs | default(false) | bool }}"
+    playbook = project.playbook(
+        f"- ansible.builtin.copy: {{content: '{told}', dest: {project.path}/told, mode: '0600'}}", name="site.yml"
+    )
+    monkeypatch.setattr(cluster, "SITE", playbook)
+
+    assert stead("up", *options, "-i", project.inventory("here"), "--plain") == ExitCode.OK
+    assert (project.path / "told").read_text() == kept
