@@ -33,15 +33,23 @@ def _below(place: str) -> list[pathlib.Path]:
     return [path for path in pathlib.Path(place).glob("*") if path.is_dir() and "slurm" in path.name]
 
 
-def namespaces() -> dict[str, set[str]]:
-    """Return the process numbers by the PID namespace they are in."""
-    found: dict[str, set[str]] = {}
-    for path in pathlib.Path("/proc").glob("[0-9]*/ns/pid"):
+def namespaces(ancestor: int | None = None) -> set[str]:
+    """Return the PID namespaces of all processes, or only those of the descendants of ``ancestor``."""
+    parents: dict[int, int] = {}
+    found: dict[int, str] = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            found.setdefault(os.readlink(path), set()).add(path.parts[2])
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+            found[int(path.name)] = os.readlink(path / "ns/pid")
         except OSError:
             continue
-    return found
+
+    def descends(process: int) -> bool:
+        while process and process != ancestor:
+            process = parents.get(process, 0)
+        return process == ancestor
+
+    return {space for process, space in found.items() if ancestor is None or descends(process)}
 
 
 def test_two_clusters_do_not_meet() -> None:
@@ -56,18 +64,17 @@ def test_two_clusters_do_not_meet() -> None:
 
 def test_a_cluster_whose_process_is_killed_leaves_nothing() -> None:
     before = traces()
-    known = set(namespaces())
     command = [sys.executable, "-c", PROGRAM]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout and owner.stdout.readline()
-        made = set(namespaces()) - known
+        made = namespaces(owner.pid) - {os.readlink("/proc/self/ns/pid")}
         assert len(made) >= 5, "a cluster of two nodes has five: its own, and one for each machine"
         assert traces() == before
         owner.kill()
         owner.wait()
 
-        until = time.monotonic() + 10
-        while left := made & namespaces().keys():
+        until = time.monotonic() + 60
+        while left := made & namespaces():
             assert time.monotonic() < until, f"processes were left in {left}"
             time.sleep(0.05)
     assert traces() == before
