@@ -562,6 +562,7 @@ def test_a_drop_in_leaves_nothing_running(impatient: pathlib.Path) -> None:
     assert gone((impatient / "pid").read_text().strip())
 
 
+@pytest.mark.slow
 def test_a_drop_in_that_cannot_be_ended_runs_once(impatient: pathlib.Path) -> None:
     # In a session of its own it is out of reach, as one for which the kernel waits.
     drop_in(impatient, "own", f"echo >> {impatient}/runs; setsid sleep 60 & echo $! > {impatient}/pid; wait")

@@ -118,6 +118,7 @@ class PowerCutError(Exception):
     """The machine is off."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["nothing", "plain files", "published", "edited"])
 def test_a_power_cut_leaves_one_set_or_the_other(
     start: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

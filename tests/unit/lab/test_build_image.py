@@ -13,6 +13,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / "roles/lab/files/build-image"
 
+pytestmark = pytest.mark.slow
+
 
 class Builder:
     """build-image with an `mmdebstrap` of the test in the place of the real one, which needs a minute and a network."""

@@ -130,6 +130,7 @@ def architecture(qemu: str) -> lab.Architecture:
     return dataclasses.replace(lab.ARCHITECTURES["amd64"], qemu=qemu)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("body", "expected"), PROBES.values(), ids=PROBES)
 def test_kvm_is_used_only_where_it_boots_in_time(
     lab_machine: types.ModuleType, tmp_path: pathlib.Path, body: str, expected: bool

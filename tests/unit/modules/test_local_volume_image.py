@@ -142,6 +142,7 @@ def test_an_interrupted_creation_is_repeated(run: Run, place: pathlib.Path) -> N
     assert not part.exists()
 
 
+@pytest.mark.slow
 def test_files_in_the_mount_point_of_an_image_are_not_hidden(run: Run, place: pathlib.Path) -> None:
     image(place).parent.mkdir()
     image(place).write_bytes(bytes(64 * 2**20))

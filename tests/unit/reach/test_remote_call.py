@@ -18,6 +18,7 @@ def execute(command: str, in_data: bytes) -> dict[str, Any]:
     return {"rc": done.returncode, "stdout": done.stdout.decode(), "stderr": done.stderr.decode()}
 
 
+@pytest.mark.slow
 def test_the_facts_of_a_machine_are_collected_with_all_that_this_takes_and_nothing_else() -> None:
     wanted: dict[str, Any] = {
         "names": {"localhost": "10.0.0.1"},

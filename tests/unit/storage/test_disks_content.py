@@ -184,6 +184,7 @@ WIPED = {0: bytes(2048), 4096: disk_images.lvm_header().ljust(4096, b"\0")}
 TEXT = {4608: b"scratch {\nseqno = 1\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pieces", "begun"),
     [
@@ -202,6 +203,7 @@ def test_what_an_interrupted_run_left_on_erased_flash_is_as_good_as_blank(
     assert content.unfinished_member(content.read_head(str(tmp_path / "disk"), SIZE)) == begun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pieces",
     [

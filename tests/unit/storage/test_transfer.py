@@ -14,6 +14,8 @@ from ansible.module_utils.slurmstead.storage.disks import DiskError
 
 SPARSE = 64 * 2**20
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def original(tmp_path: pathlib.Path) -> pathlib.Path:

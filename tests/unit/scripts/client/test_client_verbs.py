@@ -69,6 +69,7 @@ def test_a_head_node_that_does_not_answer_ends_with_3_within_ten_seconds(
     assert "closed did not answer" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_head_node_that_is_busy_gets_more_time_than_one_that_is_off(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,6 +223,7 @@ def names(tmp_path: pathlib.Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "environments").iterdir() if path.suffix != ".lock")
 
 
+@pytest.mark.slow
 def test_an_environment_is_built_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = FakeBuild()
     monkeypatch.setattr(subprocess, "run", build)
@@ -233,6 +234,7 @@ def test_an_environment_is_built_once(tmp_path: pathlib.Path, monkeypatch: pytes
     assert names(tmp_path) == [venv.key(WANTED, PYTHON), first.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [(1,), (0, 1), (0, -9)], ids=str)
 def test_a_build_that_fails_leaves_nothing(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, codes: tuple[int, ...]
@@ -244,6 +246,7 @@ def test_a_build_that_fails_leaves_nothing(
     assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_build_that_failed_is_tried_again_by_the_next_run_only(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +260,7 @@ def test_a_build_that_failed_is_tried_again_by_the_next_run_only(
     assert ensure(tmp_path, "next").exists()
 
 
+@pytest.mark.slow
 def test_a_build_that_was_killed_says_nothing_of_the_next(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +271,7 @@ def test_a_build_that_was_killed_says_nothing_of_the_next(
     assert ensure(tmp_path).exists()
 
 
+@pytest.mark.slow
 def test_an_environment_that_this_node_does_not_see_is_neither_removed_nor_replaced(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,7 @@ def test_a_refusal_is_told_from_a_silence(said: str, silent: bool) -> None:
     assert bool(slurm.SILENT.search(said)) == silent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said", "hint"),
     [

@@ -23,6 +23,7 @@ rack2: {hosts: {n2: }}
 """
 
 
+@pytest.mark.slow
 def test_the_groups_of_an_inventory_are_those_with_the_hosts_of_their_children(project):
     assert operations.groups(project.write("hosts.yml", NESTED)) == {
         "control": ["head"],
@@ -72,6 +73,7 @@ def test_what_cannot_be_done_ends_with_2_before_anything_is_touched(stead, proje
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_where_each_worker_is_something_else_too_none_is_rebooted(stead, project, capsys):
     hosts = "hosts: {head: , store: }"
     groups = f"workers: {{{hosts}}}\ncontrol: {{hosts: {{head: }}}}\nnfs_server: {{hosts: {{store: }}}}\n"
@@ -86,6 +88,7 @@ def test_an_inventory_that_is_missing_is_named(stead, project, capsys, arguments
     assert "there is no inventory" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_inventory_with_a_mistake_is_not_called_missing(project):
     broken = project.write("hosts.yml", "all:\n  hosts:\n    n1:\n   n2:\n")
 

@@ -112,6 +112,7 @@ def test_only_what_the_caller_chose_is_set_for_the_playbooks():
     assert lab.variables(image="clean", release="trixie") == {"lab_image": "clean", "lab_release": "trixie"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("host", "needed"),
     [("lab_board: rk1", True), ("lab_architecture: arm64", True), ("lab_number: 1", False), ("lab_board: ''", False)],

@@ -132,6 +132,7 @@ def test_an_empty_directory_becomes_a_site(ann, stead):
     assert (ann / "c/hosts.yml").is_file()
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing(ann):
     command = ["prlimit", "--fsize=200", sys.executable, "-m", "slurmstead", "init", "c", *MACHINES]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
