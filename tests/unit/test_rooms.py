@@ -64,6 +64,7 @@ PLUGINS = House(
         "storage": "",
         "identity": "reach",
         "firewall": "reach",
+        "power": "",
         "reach": "",
         "lab": "",
     },

@@ -1,0 +1,51 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Wake-on-LAN: a magic packet switches a machine on. Nothing but its ssh can switch it off."""
+
+from __future__ import annotations
+
+import socket
+
+from ansible.module_utils.slurmstead.power.model import Machine, PowerError
+
+PORT = 9
+
+
+def packet(mac: str) -> bytes:
+    """Return the magic packet for a network card.
+
+    >>> packet("52:54:00:00:00:01")[4:12].hex()
+    'ffff525400000001'
+    """
+    return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "").replace("-", "")) * 16
+
+
+class WakeOnLan:
+    """A machine whose card listens while the rest of it is off (`ethtool -s eth0 wol g`)."""
+
+    orderly = False
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+
+    def on(self, stale: bool = False) -> None:
+        """Send the packet three times: UDP can lose one, and a machine that is on ignores it."""
+        host, _, port = self.machine.broadcast.partition(":")
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                for _ in range(3):
+                    sender.sendto(packet(self.machine.mac), (host, int(port or PORT)))
+        except OSError as error:
+            raise PowerError(f"no packet can be sent to {self.machine.broadcast}: {error}") from None
+
+    def off(self) -> None:
+        """Not possible."""
+        raise PowerError(f"Wake-on-LAN cannot cut the supply of {self.machine.name}")
+
+    def shut_down(self) -> None:
+        """Not possible."""
+        raise PowerError("Wake-on-LAN cannot shut down a system; ssh can")
+
+    def is_on(self) -> bool | None:
+        """Unknown: only the network can tell."""
+        return None
