@@ -5,7 +5,7 @@ Arguments:
 
 control, nfs_server, workers   names of the cluster's groups
 optional_roles                 roles that apply only to hosts that set one of their variables; default none
-files                          directory of files for nodes, whose drop-ins are checked; default none
+files                          directory whose drop-ins and people.yml are checked; default none
 
 It checks all hosts, also with --limit: an address used twice is wrong whichever host is being configured.
 The variables are defined in the roles' meta/argument_specs.yml.
@@ -35,6 +35,7 @@ CLUSTER_VARS = PROJECT / "playbooks/vars/cluster.yml"
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
+from ansible.module_utils.slurmstead.inventory import people
 from ansible.module_utils.slurmstead.inventory.check import problems
 from ansible.module_utils.slurmstead.inventory.files import drop_ins, repeated_keys, variable_files
 from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable
@@ -62,7 +63,10 @@ class ActionModule(ActionBase):
             computed=frozenset(self._loader.load_from_file(str(CLUSTER_VARS))),
             optional=frozenset(args.get("optional_roles", ())),
         )
-        found = problems(self._inventory(task_vars, specs), groups, specs)
+        inventory = self._inventory(task_vars, specs)
+        found = problems(inventory, groups, specs)
+        if args.get("files"):
+            found += people.problems(inventory, args["files"], groups.control)
         if found:
             count = "one problem" if len(found) == 1 else f"{len(found)} problems"
             lines = [f"The inventory has {count}. No machine was touched.", *(f"- {problem}" for problem in found)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import datetime
 import functools
 import importlib
 import os
@@ -32,6 +33,8 @@ share = importlib.import_module("ansible.module_utils.slurmstead.storage.share")
 parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
 nfs = importlib.import_module("ansible.module_utils.slurmstead.storage.nfs")
 units = importlib.import_module("ansible.module_utils.slurmstead.storage.units")
+people_accounts = importlib.import_module("ansible.module_utils.slurmstead.people.accounts")
+people_file = importlib.import_module("ansible.module_utils.slurmstead.people.file")
 upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
 
 
@@ -46,6 +49,30 @@ def programs(directory: str) -> dict[str, str]:
     path = pathlib.Path(directory)
     files = sorted(path.iterdir()) if directory and path.is_dir() else []
     return {file.name: base64.b64encode(file.read_bytes()).decode() for file in files}
+
+
+def people(directory: str) -> dict[str, Any]:
+    """Return the accounts of the people in people.yml of a directory who may use the cluster today.
+
+    :raises AnsibleFilterError: the file has mistakes; validate_inventory reports them before
+    """
+    path = pathlib.Path(directory, people_file.NAME)
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    try:
+        status = path.stat()
+    except OSError:
+        return {"groups": [], "users": []}
+    return _people(path, today, status.st_mtime_ns, status.st_size)
+
+
+@functools.cache
+def _people(path: pathlib.Path, today: str, _changed: int, _size: int) -> dict[str, Any]:
+    """Return the accounts of a file, read once by each process while it does not change."""
+    try:
+        found: dict[str, Any] = people_accounts.accounts(people_file.read(path), today)
+    except people_file.PeopleError as error:
+        raise AnsibleFilterError(str(error)) from error
+    return found
 
 
 def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -229,6 +256,7 @@ class FilterModule:
             "mount_unit": units.escape,
             "nfsd_threads": nfs.threads,
             "node_addresses": node_addresses,
+            "people": people,
             "problem_lines": problem_lines,
             "programs": programs,
             "node_lines": refusing(slurm_nodes.node_lines),

@@ -11,6 +11,7 @@ description:
   - Creates groups, users and their authorized keys and, on the node that stores them, the home directories.
   - Keys are in C(/etc/ssh/authorized_keys.d); the role C(os) makes sshd read them there (C(AuthorizedKeysFile)).
   - If a name or ID belongs to another account, refuses before it changes anything. Never renumbers or removes accounts.
+  - The machine itself locks an account on its day of expiry.
   - Locks the accounts that it created whose users are not declared any more, empties their keys, and ends their
     processes and jobs. Homes and numbers stay. A user who is declared again is let in again.
 attributes:
@@ -19,7 +20,9 @@ attributes:
 options:
   groups: {type: list, elements: dict, default: [], description: Groups with C(name) and C(gid).}
   users:
-    description: Users with C(name), C(uid) and optionally C(group), C(groups), C(comment), C(shell) and C(keys).
+    description: >-
+      Users with C(name), C(uid) and optionally C(group), C(groups), C(comment), C(shell), C(keys) and C(expires), the
+      first day, in UTC, on which the account is locked.
     type: list
     elements: dict
     default: []
@@ -78,6 +81,7 @@ def account_commands(
         if user.name not in node.users:
             command = ["useradd", "--uid", str(user.uid), "--gid", user.group, "--no-create-home", "--home-dir", home]
             command += ["--shell", user.shell, "--comment", user.comment]
+            command += ["--expiredate", user.expires] if user.expires else []
             commands.append([*command, *(["--groups", ",".join(user.groups)] if user.groups else []), user.name])
             continue
         there = pwd.getpwnam(user.name)
@@ -94,9 +98,9 @@ def account_commands(
             options += ["--groups", ",".join(sorted(user.groups))]
         elif missing:
             options += ["--append", "--groups", ",".join(sorted(missing))]
-        if user.name in record and record[user.name].left:
-            lock = locks[user.name]
-            options += ["--expiredate", ""] * lock.expired + ["--unlock"] * lock.stored
+        made, lock = record.get(user.name), locks.get(user.name, departures.Lock())
+        options += departures.expiry_option(user, made, lock)
+        options += ["--unlock"] if made and made.left and lock.stored else []
         if options:
             commands.append(["usermod", *options, user.name])
     return commands
@@ -260,7 +264,7 @@ def main() -> None:
     )
     made += end_sessions(module, {uid: name for name, uid in gone.items()})
     cancelled, remaining = cancel_jobs(module, record)
-    settled = departures.settled(record, gone, remaining)
+    settled = departures.settled(record, gone, remaining, users)
     if settled != record and not module.check_mode:
         departures.write(settled, departures.RECORD)
     made += cancelled

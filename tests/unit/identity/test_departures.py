@@ -13,7 +13,15 @@ import pytest
 
 from ansible.module_utils.slurmstead.identity import departures, sessions
 from ansible.module_utils.slurmstead.identity.accounts import Group, Known, User, conflicts
-from ansible.module_utils.slurmstead.identity.departures import Lock, Made, departed, marked, renewed, settled
+from ansible.module_utils.slurmstead.identity.departures import (
+    Lock,
+    Made,
+    departed,
+    expiry_option,
+    marked,
+    renewed,
+    settled,
+)
 
 ALICE = User("alice", 2001, "alice", (), "", "/bin/bash", ())
 NODE = Known(
@@ -109,10 +117,10 @@ def test_locks_are_read_as_login_reads_them(tmp_path: pathlib.Path) -> None:
 
     assert departures.locks(path) == {
         "a": Lock(),
-        "b": Lock(password=True, expired=True),
-        "c": Lock(password=True, stored=True, expired=True),
+        "b": Lock(password=True, expired=True, day=1),
+        "c": Lock(password=True, stored=True, expired=True, day=0),
         "d": Lock(password=True),
-        "e": Lock(),
+        "e": Lock(day=never),
     }
 
 
@@ -166,3 +174,22 @@ def test_a_process_ends_though_it_ignores_signals(monkeypatch: pytest.MonkeyPatc
 
         assert sessions.end([0]) == {}
         assert child.wait(5) == -9
+
+
+@pytest.mark.parametrize(
+    ("expires", "made", "lock", "options"),
+    [
+        ("1970-01-11", Made(2002), Lock(), ["--expiredate", "1970-01-11"]),
+        ("1970-01-11", Made(2002, expires="1970-01-11"), Lock(day=10), []),
+        ("1970-01-11", None, Lock(day=9), ["--expiredate", "1970-01-11"]),
+        ("", Made(2002, expires="1970-01-11"), Lock(day=10), ["--expiredate", ""]),
+        ("", Made(2002, left=True), Lock(expired=True, day=1), ["--expiredate", ""]),
+        ("", Made(2002), Lock(day=10), []),
+        ("", None, Lock(expired=True, day=1), []),
+    ],
+    ids=["new", "set", "changed", "withdrawn", "returned", "by hand", "not ours"],
+)
+def test_the_day_of_expiry_is_the_declared_one(expires: str, made: Made | None, lock: Lock, options: list[str]) -> None:
+    user = User("bob", 2002, "bob", (), "", "/bin/bash", (), expires)
+
+    assert expiry_option(user, made, lock) == options

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import grp
 import pwd
@@ -34,6 +35,8 @@ class User:
     comment: str
     shell: str
     keys: tuple[str, ...]
+    expires: str = ""
+    """first day, in UTC, on which the account is locked; empty for never"""
 
 
 def wanted(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any]]) -> tuple[list[Group], list[User]]:
@@ -53,6 +56,7 @@ def wanted(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any
                 comment=user.get("comment") or "",
                 shell=user.get("shell") or SHELL,
                 keys=tuple(user.get("keys") or ()),
+                expires=str(user.get("expires") or ""),
             )
         )
     return all_groups, all_users
@@ -77,13 +81,16 @@ class Known:
 def known() -> Known:
     """Return the users and groups of this node."""
     users, groups = pwd.getpwall(), grp.getgrall()
-    pairs = [(member, group.gr_name) for group in groups for member in group.gr_mem]
+    members = collections.defaultdict(set)
+    for group in groups:
+        for member in group.gr_mem:
+            members[member].add(group.gr_name)
     return Known(
         users={user.pw_name: user.pw_uid for user in users},
         groups={group.gr_name: group.gr_gid for group in groups},
         primary={user.pw_name: user.pw_gid for user in users},
         homes={user.pw_name: user.pw_dir for user in users},
-        members={name: frozenset(group for member, group in pairs if member == name) for name, _ in pairs},
+        members={name: frozenset(there) for name, there in members.items()},
     )
 
 

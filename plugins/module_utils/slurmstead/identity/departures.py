@@ -6,6 +6,7 @@ An account that is not in the record is never locked: an administrator created i
 
 from __future__ import annotations
 
+import datetime
 import json
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -22,6 +23,9 @@ EXPIRED = "1970-01-02"
 """Day 1 for usermod(8). sshd, cron and su ask pam_unix(8), which refuses an expired account even to root's su."""
 
 
+EPOCH = datetime.date(1970, 1, 1)
+
+
 @dataclass(frozen=True)
 class Made:
     """An account that we created."""
@@ -31,6 +35,8 @@ class Made:
     """Its user left the inventory, and has not been let in again."""
     jobs: bool = False
     """The jobs of its user remain to be cancelled; only on the node of slurmctld."""
+    expires: str = ""
+    """The day of expiry that we set; empty if we set none."""
 
 
 Record = Mapping[str, Made]
@@ -47,6 +53,8 @@ class Lock:
     """A password is stored, and would be valid again after an unlock."""
     expired: bool = False
     """Its day of expiry has come."""
+    day: int | None = None
+    """Its day of expiry, counted from 1970; None if it has none."""
 
 
 def read(path: Path = RECORD) -> Record | None:
@@ -81,8 +89,19 @@ def locks(path: Path = SHADOW) -> dict[str, Lock]:
     for line in path.read_text().splitlines():
         name, password, *_, expiry, _ = line.split(":")
         locked = password.startswith(("!", "*"))
-        found[name] = Lock(locked, locked and len(password.strip("!*")) > 0, bool(expiry) and int(expiry) <= today)
+        day = int(expiry) if expiry else None
+        found[name] = Lock(locked, locked and len(password.strip("!*")) > 0, day is not None and day <= today, day)
     return found
+
+
+def expiry_option(user: User, made: Made | None, lock: Lock) -> list[str]:
+    """Return the options of usermod(8) that set the declared day of expiry. What an administrator set stays.
+
+    :param made: our record of the account; None for an account that we did not create
+    """
+    day = (datetime.date.fromisoformat(user.expires) - EPOCH).days if user.expires else None
+    ours = user.expires or (made is not None and (made.expires or (made.left and lock.expired)))
+    return ["--expiredate", user.expires] if ours and day != lock.day else []
 
 
 def renewed(
@@ -118,9 +137,16 @@ def marked(record: Record, gone: Collection[str], jobs: bool) -> dict[str, Made]
     }
 
 
-def settled(record: Record, gone: Collection[str], remaining: Collection[str]) -> dict[str, Made]:
+def settled(
+    record: Record, gone: Collection[str], remaining: Collection[str], users: Iterable[User] = ()
+) -> dict[str, Made]:
     """Return the record after everything was done: who is not gone is let in again.
 
     :param remaining: users whose jobs remain to be cancelled
+    :param users: the declared ones
     """
-    return {name: Made(made.uid, name in gone, made.jobs and name in remaining) for name, made in record.items()}
+    expiry = {user.name: user.expires for user in users}
+    return {
+        name: Made(made.uid, name in gone, made.jobs and name in remaining, expiry.get(name, ""))
+        for name, made in record.items()
+    }

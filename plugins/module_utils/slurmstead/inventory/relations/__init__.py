@@ -50,6 +50,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     accounts.groups_of_their_own_are_free,
     accounts.accounts_by_hand_are_others,
     accounts.keys_are_public_keys,
+    accounts.expiry_dates_are_dates,
     storage.scratch_disks_have_stable_names,
     storage.nfs_server_disks_have_stable_names,
     storage.nfs_server_size_is_a_size,

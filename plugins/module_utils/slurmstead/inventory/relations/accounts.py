@@ -3,25 +3,17 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible.module_utils.slurmstead.identity.names import SYSTEM_NAMES, USER_NAME
 from ansible.module_utils.slurmstead.inventory.model import Violation, in_words, nearest, shown
 
 Users = Sequence[Mapping[str, Any]]
-
-USER_NAME = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
-"""Names that useradd accepts without --badname (useradd(8), CAVEATS)."""
-
-SYSTEM_NAMES = frozenset(
-    "root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup sshd "
-    "messagebus systemd-network systemd-resolve systemd-timesync _apt _chrony _rpc statd munge slurm "
-    "epmd rabbitmq redis".split()
-)
-"""Users of Debian's base system (base-passwd) and of the packages that Slurmstead installs."""
 
 
 def user_names_are_valid(accounts_users: Users) -> Iterator[Violation]:
@@ -103,6 +95,18 @@ def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:
                     f"key {number} of {user['name']} is not a public key",
                     "Write one line such as: ssh-ed25519 AAAA… comment",
                 )
+
+
+def expiry_dates_are_dates(accounts_users: Users) -> Iterator[Violation]:
+    """useradd(8) takes other texts for days that no author meant."""
+    for user in accounts_users:
+        text = str(user.get("expires") or "")
+        try:
+            if text and datetime.date.fromisoformat(text).isoformat() != text:
+                raise ValueError(text)
+        except ValueError:
+            advice = 'Write year, month and day, in quotes, such as "2027-02-28"'
+            yield "accounts_users", f"{user['name']} expires on {shown(text)}, which is not a date", advice
 
 
 def _name_violations(variable: str, entries: Users) -> Iterator[Violation]:

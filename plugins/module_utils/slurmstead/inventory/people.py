@@ -1,0 +1,72 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The people of a site's people.yml beside the users and groups of its inventory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean
+from ansible.module_utils.slurmstead.people import file
+from ansible.module_utils.slurmstead.people.person import People, PeopleError
+
+
+def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Problem]:
+    """Yield the mistakes of the file in a directory, and what it has in common with the inventory but must not.
+
+    :param control: the group whose host's variables are compared; they are the same on all hosts
+    """
+    path = Path(directory, file.NAME)
+    name = os.path.relpath(path)
+    try:
+        people = file.read(path, name)
+    except PeopleError as error:
+        for mistake in error.mistakes:
+            yield Problem(mistake.place, mistake.wrong, mistake.advice)
+        return
+    for host in list(inventory.groups.get(control, ()))[:1]:
+        variables = inventory.hosts.get(host, {})
+        users, groups, by_hand = (
+            (variables[key].value if key in variables else None) or ()
+            for key in ("accounts_users", "accounts_groups", "accounts_by_hand")
+        )
+        if all(isinstance(one, Mapping) for one in (*users, *groups)):
+            yield from _clashes(people, name, users, groups, by_hand)
+
+
+def _clashes(
+    people: People,
+    name: str,
+    users: Sequence[Mapping[str, Any]],
+    groups: Sequence[Mapping[str, Any]],
+    by_hand: Sequence[str],
+) -> Iterator[Problem]:
+    user_names = {str(user.get("name")) for user in users}
+    group_names = {str(group.get("name")) for group in groups}
+    numbers = {str(user.get("uid")): f"{user.get('name')} in accounts_users" for user in users}
+    numbers |= {str(group.get("gid")): f"{group.get('name')} in accounts_groups" for group in groups}
+    for one in people.people:
+        place = f"{name}:{people.lines[one.name]}"
+        if one.name in user_names:
+            yield Problem(place, f"{one.name} is in accounts_users too", "Remove one of them")
+        elif one.name in group_names:
+            yield Problem(place, f"{one.name} is the name of a group in accounts_groups", "Rename one of them")
+        elif str(one.uid) in numbers:
+            wrong = f"uid: {one.uid} is the number of {numbers[str(one.uid)]}"
+            yield Problem(place, wrong, "Give one of them another number")
+        if one.name in by_hand:
+            yield Problem(place, f"{one.name} is in accounts_by_hand too", "Remove one of them")
+        if one.group and one.group not in people.groups and one.group not in group_names:
+            advice = did_you_mean(
+                one.group, [*people.groups, *group_names], f"Add {one.group} with its gid to groups in {name}"
+            )
+            yield Problem(place, f"{one.name} has the group {one.group}, which is not defined", advice)
+    for group, gid in people.groups.items():
+        if group in group_names or group in user_names:
+            yield Problem(name, f"groups: {group} is also in the inventory", "Remove one of them")
+        elif str(gid) in numbers:
+            yield Problem(
+                name, f"groups: {gid} is the number of {numbers[str(gid)]}", "Give one of them another number"
+            )
