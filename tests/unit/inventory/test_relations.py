@@ -155,6 +155,12 @@ ACCOUNT_CASES = {
         [user("alice", 2**32 - 1)],
         "the uid 4294967295 of alice is too large. Choose one from 1000 to 59999.",
     ),
+    "a day of expiry that is no date": case(
+        "accounts_users",
+        [user("alice", 2001, expires="28.02.2027")],
+        'alice expires on "28.02.2027", which is not a date.'
+        ' Write year, month and day, in quotes, such as "2027-02-28".',
+    ),
     "a name of the system": case(
         "accounts_users", [user("slurm", 2001)], "slurm belongs to the system. Choose another name."
     ),
