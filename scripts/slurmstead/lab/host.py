@@ -48,6 +48,9 @@ PACKAGES_ARM64 = {
 }
 """The packages for arm64 machines on this computer."""
 
+PACKAGES_TESTS = {"ipmitool": "asks a simulated BMC", "openipmi": "simulates a BMC"}
+"""What the tests need besides the packages for a lab of virtual machines."""
+
 BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")
 BINFMT_ARM64 = pathlib.Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
 
@@ -82,15 +85,19 @@ def apt(arguments: list[str], *, root: bool) -> list[str]:
     return [*([] if root else ["sudo"]), *quiet, *arguments]
 
 
-def ensure_packages(console: Console, *, lab: bool = True, arm64: bool = False, native: bool = False) -> list[str]:
-    """Install the missing packages for Ansible, a `lab` (of containers if `native`), and `arm64` in it; return them.
+def ensure_packages(
+    console: Console, *, lab: bool = True, arm64: bool = False, native: bool = False, tests: bool = False
+) -> list[str]:
+    """Install the missing packages for Ansible, a `lab` (of containers if `native`), `arm64` in it, and the `tests`.
+
+    Returns them.
 
     Asks sudo, saying what for, unless root.
 
     :raises MachineError: this is not Debian or Ubuntu, apt-get could not install them, or arm64 programs do not run
     """
     kind = PACKAGES_NATIVE if native else PACKAGES if lab else PACKAGES_ANSIBLE
-    purposes = {**kind, **(PACKAGES_ARM64 if arm64 else {})}
+    purposes = {**kind, **(PACKAGES_ARM64 if arm64 else {}), **(PACKAGES_TESTS if tests else {})}
     wanted = missing_packages(purposes)
     if wanted:
         width = max(len(package) for package in wanted)

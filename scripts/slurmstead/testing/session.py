@@ -90,7 +90,7 @@ def run_ci(console: Console) -> None:
     """
     started, commit = time.monotonic(), tree.commit()
     console.print(_left_out(), soft_wrap=True)
-    host.ensure_packages(console)
+    host.ensure_packages(console, tests=True)
 
     def passed(scenario: Scenario, outcome: Outcome) -> None:
         _note(scenario.key, outcome, commit)
@@ -160,7 +160,7 @@ class Everything:
             self.console.print(
                 f"Passed with this tree, not run again: {', '.join(skipped)} (--again runs them).", soft_wrap=True
             )
-        host.ensure_packages(self.console)
+        host.ensure_packages(self.console, tests=True)
         try:
             outcomes = list(self._local())
             wanted = [scenario for scenario in self.chosen if scenario.key not in self.done]
