@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import importlib
 import pathlib
-import re
-import subprocess
 from typing import Any
 
 import ansible.module_utils
@@ -14,13 +12,7 @@ from ansible.plugins.action import ActionBase
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
-reach = importlib.import_module("ansible.module_utils.slurmstead.reach.ssh")
-
-OPTIONS = ("-o", "ControlPath=none", "-o", "LogLevel=INFO")
-"""A new connection: the firewall accepts the packets of Ansible's own one in any case."""
-
-ANSWERED = re.compile("Permission denied|Host key verification failed|Too many authentication|Unable to negotiate")
-"""ssh's errors after sshd has answered. A machine with a password, for example, does not accept this login."""
+fresh = importlib.import_module("ansible.module_utils.slurmstead.reach.fresh")
 
 
 class ActionModule(ActionBase):
@@ -35,7 +27,7 @@ class ActionModule(ActionBase):
         result: dict[str, Any] = self._execute_module(module_args=self._task.args, task_vars=variables)
         if not result.get("trial"):
             return result
-        said = _silence(variables["hostvars"][host], host, seconds)
+        said = fresh.silence(variables["hostvars"][host], host, seconds)
         if said:
             return {
                 "failed": True,
@@ -45,20 +37,3 @@ class ActionModule(ActionBase):
             }
         confirmed: dict[str, Any] = self._execute_module(module_args={"state": "confirmed"}, task_vars=variables)
         return confirmed if confirmed.get("failed") or confirmed.get("unreachable") else result
-
-
-def _silence(variables: Any, host: str, seconds: int) -> str:
-    """Return why a machine does not answer a new connection; empty if it does, even with a refusal to log in."""
-    try:
-        done = subprocess.run(
-            reach.command_on(variables, host, ["true"], (*OPTIONS, "-o", f"ConnectTimeout={max(5, seconds // 2)}")),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no login within {seconds} s"
-    said = done.stderr.strip()
-    return "" if not done.returncode or ANSWERED.search(said) else (said or "ssh failed").splitlines()[-1]

@@ -44,6 +44,7 @@ ansible_facts:
   contains:
     packages: {description: Names of the installed packages., type: list}
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
+    login_exists: {description: Whether the role login was applied here., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 share:
   description: What this machine has of a share now, see storage/share.py; empty without O(share).
@@ -72,6 +73,9 @@ from ansible.module_utils.slurmstead.storage import share
 BROKER = Path("/etc/slurmstead/celery_broker.json")
 """The passwords of the broker's users, see broker_users."""
 BROKER_NEEDS = {"rabbitmq-server", "redis-server"}
+
+LOGIN = Path("/etc/slurmstead/login-users")
+"""See login/pam.py."""
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -150,6 +154,7 @@ def main() -> None:
         "packages": packages,
         "slurm_version": version,
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
+        "login_exists": LOGIN.exists(),
     }
     wanted = module.params["share"]
     found = share.found(wanted["source"], wanted["path"]) if wanted else {}

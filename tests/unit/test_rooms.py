@@ -66,6 +66,7 @@ PLUGINS = House(
         "identity": "reach",
         "firewall": "reach",
         "power": "",
+        "login": "reach",
         "reach": "",
         "lab": "",
     },

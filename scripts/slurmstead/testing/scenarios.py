@@ -84,6 +84,7 @@ SCENARIOS = (
     Scenario("doctor"),
     Scenario("drop_ins", NATIVE_LAB),
     Scenario("firewall", NATIVE_LAB),
+    Scenario("login", NATIVE_LAB),
     Scenario("limit", NATIVE_LAB),
     Scenario("people", NATIVE_LAB),
     Scenario("gate", NATIVE_LAB),
@@ -99,6 +100,7 @@ SCENARIOS = (
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
     Scenario("engines", NATIVE_LAB, options=("tests/lab/engines/scaling.py",)),
     Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
+    Scenario("login", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("operations", FROZEN, destroys=True, options=NEEDS_KERNEL),
     # The kernel's test alone: it moves the share from wherever it is.
     Scenario("share", FROZEN, destroys=True, options=NEEDS_KERNEL),

@@ -319,6 +319,15 @@ FIREWALL_CASES = {
         5,
         "is 5, too short for a new connection to a slow machine. Write at least 30 (seconds).",
     ),
+    "a login cannot succeed so soon": case(
+        "login_deadline", 5, "is 5, too short for a login to a slow machine. Write at least 30 (seconds)."
+    ),
+    "a user's memory has no unit": case(
+        "login_user_memory",
+        "4096",
+        'is "4096", which is not a size. Write a percentage of the machine\'s memory, as in 25%, or a size, as in 4G.',
+    ),
+    "fewer CPUs than none": case("login_user_cpus", -1, "is -1. Write a number of CPUs; 0 does not limit them."),
 }
 
 SLURM_CASES = {

@@ -92,6 +92,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "packages": ["chrony", "munge"],
         "slurm_version": "22.05",
         "broker_exists": False,
+        "login_exists": False,
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ansible.module_utils.slurmstead.firewall.table import FAMILY, NAME, REPLACE
 from ansible.module_utils.slurmstead.reach import durable
 from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.reach.trial import Trial
 
 FILE = Path("/etc/slurmstead/firewall.nft")
 """The table that each boot loads: the last confirmed one."""
@@ -20,14 +21,8 @@ UNIT_FILES = {
 }
 """The unit that loads the table, and the addition to Debian's, by the module's option that has their text."""
 
-TRIAL = Path("/run/slurmstead/firewall")
-"""Directory of a trial: `new` is the table on trial, `previous` restores the one before it.
-
-The rollback and the confirmation each begin by renaming `new`, so only one of them happens.
-"""
-
-ROLLBACK = "slurmstead-firewall-rollback"
-RESTORE = f"cd {TRIAL} && mv new rejected && exec nft --file previous"
+TRIAL = Trial(Path("/run/slurmstead/firewall"), "slurmstead-firewall-rollback", "exec nft --file previous")
+"""Its file `new` is the table on trial, `previous` restores the one before it."""
 
 SECONDS = 30.0
 
@@ -65,7 +60,7 @@ def check(path: Path) -> None:
 
 def on_trial() -> bool:
     """Return whether an earlier run left a table on trial."""
-    return (TRIAL / "new").exists()
+    return TRIAL.new.exists()
 
 
 def begin(text: str, seconds: int) -> None:
@@ -73,15 +68,16 @@ def begin(text: str, seconds: int) -> None:
 
     :raises FirewallError: nft or systemd refuses; the previous table is loaded
     """
-    TRIAL.mkdir(mode=0o700, parents=True, exist_ok=True)
+    TRIAL.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     before = listed()
-    durable.write(TRIAL / "previous", f"{REPLACE}{before}".encode(), 0o600)
-    durable.write(TRIAL / "new", text.encode(), 0o600)
+    durable.write(TRIAL.directory / "previous", f"{REPLACE}{before}".encode(), 0o600)
+    durable.write(TRIAL.new, text.encode(), 0o600)
     try:
-        check(TRIAL / "new")
-        later = ("--collect", f"--unit={ROLLBACK}", f"--on-active={seconds}", "--timer-property=AccuracySec=1s")
-        _must("systemd-run", "--quiet", *later, "sh", "-c", RESTORE)
-        _must("nft", "--file", str(TRIAL / "new"))
+        check(TRIAL.new)
+        error = TRIAL.arm(seconds)
+        if error:
+            raise FirewallError(f"systemd does not start the timer of the rollback: {error}")
+        _must("nft", "--file", str(TRIAL.new))
     except FirewallError:
         roll_back()
         raise
@@ -89,9 +85,7 @@ def begin(text: str, seconds: int) -> None:
 
 def roll_back() -> bool:
     """Restore the table before the trial now; return whether there was a trial."""
-    run("systemctl", "stop", f"{ROLLBACK}.timer")
-    code, _, _ = run("sh", "-c", RESTORE)
-    return not code
+    return TRIAL.roll_back()
 
 
 def confirm() -> None:
@@ -100,10 +94,9 @@ def confirm() -> None:
     :raises FirewallError: it was rolled back before
     """
     try:
-        new = (TRIAL / "new").rename(TRIAL / "confirmed")
+        new = TRIAL.confirm()
     except FileNotFoundError:
         raise FirewallError("the previous firewall was restored before the new one was confirmed") from None
-    run("systemctl", "stop", f"{ROLLBACK}.timer")
     keep(new.read_text())
 
 

@@ -33,6 +33,7 @@ from ansible.module_utils.slurmstead.inventory.relations import (
     engines,
     firewall,
     lab,
+    login,
     slurm,
     storage,
 )
@@ -74,6 +75,9 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     firewall.udp_ports_are_possible,
     firewall.interfaces_have_possible_names,
     firewall.deadline_is_sufficient,
+    login.deadline_leaves_time_to_answer,
+    login.memory_is_a_size,
+    login.cpus_are_possible,
     lab.machines_are_possible,
     lab.name_is_a_file_name,
     lab.disks_are_distinct,

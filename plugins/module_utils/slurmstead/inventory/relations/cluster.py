@@ -16,6 +16,7 @@ CLUSTER_WIDE = (
     "celery_broker_users",
     "julia_archives",
     "julia_directory",
+    "login_only_with_jobs",
     "nfs_client_path",
     "nfs_client_source",
     "scratch_path",

@@ -1,0 +1,40 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules for who may be on which machine, and how much of it they get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+
+_MEMORY = re.compile(r"([1-9]\d?|100)%|[1-9]\d*[MGT]")
+
+SHORTEST = 30
+"""Seconds that a machine may need to answer a new connection."""
+
+
+def deadline_leaves_time_to_answer(login_deadline: int) -> Iterator[Violation]:
+    """A machine can accept a login before its previous PAM files are restored."""
+    if login_deadline < SHORTEST:
+        yield (
+            "login_deadline",
+            f"is {login_deadline}, too short for a login to a slow machine",
+            f"Write at least {SHORTEST} (seconds)",
+        )
+
+
+def memory_is_a_size(login_user_memory: str) -> Iterator[Violation]:
+    """A user's memory is a size or a percentage, as systemd reads it."""
+    if login_user_memory and not _MEMORY.fullmatch(login_user_memory):
+        yield (
+            "login_user_memory",
+            f"is {shown(login_user_memory)}, which is not a size",
+            "Write a percentage of the machine's memory, as in 25%, or a size, as in 4G",
+        )
+
+
+def cpus_are_possible(login_user_cpus: int) -> Iterator[Violation]:
+    """A number of CPUs is not negative."""
+    if login_user_cpus < 0:
+        yield "login_user_cpus", f"is {login_user_cpus}", "Write a number of CPUs; 0 does not limit them"
