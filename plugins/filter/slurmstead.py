@@ -19,6 +19,11 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
 
 PROJECT = pathlib.Path(__file__).parents[2]
+POWER_FIELDS = (
+    *("method", "address", "user", "password", "certificate", "cipher"),
+    *("slot", "mac", "broadcast", "plug", "commands"),
+)
+"""The fields of power.model.Machine that have a variable."""
 ROLES = PROJECT / "roles"
 
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
@@ -79,6 +84,18 @@ def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
     """Return the address by name of the nodes that have one."""
     found = ((name, hostvars[name].get("os_address")) for name in names)
     return {name: address for name, address in found if address}
+
+
+def power_machines(names: str, hostvars: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return how each of these nodes, a list with commas, is switched: the variables power_… without their prefix."""
+    chosen = [name for name in names.split(",") if name and hostvars[name].get("power_method")]
+    return [
+        {
+            "name": name,
+            **{field: hostvars[name][f"power_{field}"] for field in POWER_FIELDS if f"power_{field}" in hostvars[name]},
+        }
+        for name in chosen
+    ]
 
 
 def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
@@ -257,6 +274,7 @@ class FilterModule:
             "nfsd_threads": nfs.threads,
             "node_addresses": node_addresses,
             "people": people,
+            "power_machines": power_machines,
             "problem_lines": problem_lines,
             "programs": programs,
             "node_lines": refusing(slurm_nodes.node_lines),

@@ -63,6 +63,13 @@ GOOD = {
         "celery_broker_users": ["alice"],
         "julia_archives": [JULIA, {**JULIA, "version": "1.12.0-rc1"}, {**JULIA, "architecture": "x86_64"}],
     },
+    "a machine behind a BMC": {
+        "power_method": "redfish",
+        "power_address": "[fd00::9]:443",
+        "power_user": "u",
+        "power_password": "p",
+    },
+    "a machine with commands": {"power_method": "command", "power_commands": {"on": ["/on"], "off": ["/off"]}},
     "a key of the lab's release": {
         **LAB,
         "lab_release": "trixie",
@@ -80,7 +87,7 @@ def case(variable: str, value: Any, expected: str, **more: Any) -> tuple[dict[st
     """Variables, and what is said of them; those of the whole cluster are set for all hosts, the others for node1."""
     # Only the lab's machines tell the version of Slurm in advance.
     hosts = "node[1-4]" if variable in CLUSTER_WIDE and "lab_number" not in more else "node1"
-    return {variable: value, **more}, f"{variable} ({hosts}): {expected}"
+    return {**more, variable: value}, f"{variable} ({hosts}): {expected}"
 
 
 def split(variables: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -330,6 +337,68 @@ FIREWALL_CASES = {
     "fewer CPUs than none": case("login_user_cpus", -1, "is -1. Write a number of CPUs; 0 does not limit them."),
 }
 
+BMC = {"power_method": "redfish", "power_user": "u", "power_password": "p", "power_address": "192.168.2.11"}
+SWITCH = {"on": ["/bin/true"], "off": ["/bin/true"]}
+
+POWER_CASES = {
+    "no address": case(
+        "power_address",
+        "",
+        "is empty, but power_method is ipmi. Write the address of its BMC or plug.",
+        **{**BMC, "power_method": "ipmi", "power_address": ""},
+    ),
+    "a URL": case(
+        "power_address",
+        "https://bmc1",
+        'is "https://bmc1", which is not an address. Write it as in 192.168.2.11 or 192.168.2.11:8443.',
+        **{**BMC, "power_address": "https://bmc1"},
+    ),
+    "no user": case(
+        "power_user",
+        "",
+        "is empty, but power_method is redfish. Write it; keep a password in a vault.",
+        **{**BMC, "power_user": ""},
+    ),
+    "a fifth slot": case(
+        "power_slot",
+        5,
+        "is 5. Write a number from 1 (on a Turing Pi, to 4).",
+        **{**BMC, "power_method": "turing_pi"},
+    ),
+    "no card": case(
+        "power_mac",
+        "",
+        'is "", which is not a MAC address. Write it as in 52:54:00:12:34:56.',
+        power_method="wake_on_lan",
+    ),
+    "a plug of no kind": case(
+        "power_plug",
+        "",
+        "is empty, but power_method is plug. Write tasmota, shelly_1 or shelly_2.",
+        power_method="plug",
+        power_address="192.168.2.12",
+    ),
+    "no command": case(
+        "power_commands",
+        {"on": ["/bin/true"]},
+        "has no off. Add one, as in off: [/usr/local/bin/switch, off].",
+        power_method="command",
+    ),
+    "a command for a shell": case(
+        "power_commands",
+        {**SWITCH, "status": "test -e x"},
+        'has "test -e x" as status. Write a list of words, the program first.',
+        power_method="command",
+    ),
+    "a short hash": case(
+        "power_certificate",
+        "abcd",
+        'is "abcd", which is not a SHA-256. '
+        "Write what `openssl x509 -noout -fingerprint -sha256` prints after the equals sign.",
+        **BMC,
+    ),
+}
+
 SLURM_CASES = {
     "a cluster's name": case(
         "slurm_cluster_name",
@@ -541,6 +610,7 @@ CASES = {
     **ACCOUNT_CASES,
     **STORAGE_CASES,
     **FIREWALL_CASES,
+    **POWER_CASES,
     **SLURM_CASES,
     **ENGINE_CASES,
     **LAB_CASES,

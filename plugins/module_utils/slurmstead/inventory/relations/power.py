@@ -1,0 +1,78 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules for what a method of switching a machine needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+
+_MAC = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}")
+_CERTIFICATE = re.compile(r"[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}")
+
+WITH_ADDRESS = ("ipmi", "plug", "redfish", "turing_pi")
+WITH_PASSWORD = ("ipmi", "redfish", "turing_pi")
+
+
+def power_has_an_address(power_method: str, power_address: str) -> Iterator[Violation]:
+    """What is reached over the network has an address; a URL is not one."""
+    if power_method in WITH_ADDRESS and not power_address:
+        yield "power_address", f"is empty, but power_method is {power_method}", "Write the address of its BMC or plug"
+    elif "/" in power_address:
+        yield (
+            "power_address",
+            f"is {shown(power_address)}, which is not an address",
+            "Write it as in 192.168.2.11 or 192.168.2.11:8443",
+        )
+
+
+def power_has_credentials(power_method: str, power_user: str, power_password: str) -> Iterator[Violation]:
+    """A BMC wants a user and a password."""
+    if power_method in WITH_PASSWORD:
+        for name, value in (("power_user", power_user), ("power_password", power_password)):
+            if not value:
+                yield name, f"is empty, but power_method is {power_method}", "Write it; keep a password in a vault"
+
+
+def power_slot_exists(power_method: str, power_slot: int) -> Iterator[Violation]:
+    """A Turing Pi has four slots."""
+    if power_slot < 1 or (power_method == "turing_pi" and power_slot > 4):
+        yield "power_slot", f"is {power_slot}", "Write a number from 1 (on a Turing Pi, to 4)"
+
+
+def power_card_is_known(power_method: str, power_mac: str) -> Iterator[Violation]:
+    """Wake-on-LAN needs a MAC address."""
+    if (power_method == "wake_on_lan" or power_mac) and not _MAC.fullmatch(power_mac):
+        yield "power_mac", f"is {shown(power_mac)}, which is not a MAC address", "Write it as in 52:54:00:12:34:56"
+
+
+def power_plug_has_a_kind(power_method: str, power_plug: str) -> Iterator[Violation]:
+    """The kinds of plugs have different protocols."""
+    if power_method == "plug" and not power_plug:
+        yield "power_plug", "is empty, but power_method is plug", "Write tasmota, shelly_1 or shelly_2"
+
+
+def power_commands_are_complete(power_method: str, power_commands: Mapping[str, Any]) -> Iterator[Violation]:
+    """`on` and `off` are lists of words; no shell reads them."""
+    if power_method != "command":
+        return
+    for verb in ("on", "off"):
+        if verb not in power_commands:
+            yield "power_commands", f"has no {verb}", f"Add one, as in {verb}: [/usr/local/bin/switch, {verb}]"
+    for verb, words in power_commands.items():
+        if verb not in ("on", "off", "status"):
+            yield "power_commands", f"has {shown(verb)}", "Its commands are on, off and status"
+        elif not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+            yield "power_commands", f"has {shown(words)} as {verb}", "Write a list of words, the program first"
+
+
+def power_certificate_is_a_hash(power_certificate: str) -> Iterator[Violation]:
+    """SHA-256 has 64 hexadecimal digits."""
+    if power_certificate and not _CERTIFICATE.fullmatch(power_certificate):
+        yield (
+            "power_certificate",
+            f"is {shown(power_certificate)}, which is not a SHA-256",
+            "Write what `openssl x509 -noout -fingerprint -sha256` prints after the equals sign",
+        )

@@ -1,0 +1,68 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Switches one machine and asks its device what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+from ansible.module_utils.slurmstead.power.methods import method
+from ansible.module_utils.slurmstead.power.model import Machine, Method, PowerError
+
+SETTLE = 15.0
+"""Seconds in which a device has to report what was set."""
+
+PAUSE = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """What happened to a machine; `power` is on, off, unknown (the method cannot tell) or error."""
+
+    name: str
+    power: str
+    changed: bool = False
+    problem: str = ""
+
+
+def switch(machine: Machine, state: str, settle: float = SETTLE) -> Done:
+    """Bring a machine's supply to a state, `on` or `off`; `status` only asks.
+
+    A machine that already has the state is left alone. A device that then reports another state is a problem.
+    """
+    power = method(machine)
+    try:
+        before = power.is_on()
+        if state == "status" or before is (state == "on"):
+            return Done(machine.name, _word(before))
+        if state == "on":
+            power.on()
+        elif before is None and not _can_cut(machine):
+            # Wake-on-LAN: nothing can be cut, so the shutdown before has to suffice.
+            return Done(machine.name, _word(before))
+        else:
+            power.off()
+        after = _settled(power, state == "on", settle)
+    except PowerError as error:
+        return Done(machine.name, "error", problem=str(error))
+    if after is not None and after is not (state == "on"):
+        said = f"its device accepted `{state}` and still reports {_word(after)} after {settle:.0f} s"
+        return Done(machine.name, _word(after), problem=said)
+    return Done(machine.name, _word(after), changed=True)
+
+
+def _can_cut(machine: Machine) -> bool:
+    return machine.method != "wake_on_lan"
+
+
+def _settled(power: Method, wanted: bool, seconds: float) -> bool | None:
+    until = time.monotonic() + seconds
+    while True:
+        found = power.is_on()
+        if found is None or found is wanted or time.monotonic() > until:
+            return found
+        time.sleep(PAUSE)
+
+
+def _word(found: bool | None) -> str:
+    return "unknown" if found is None else "on" if found else "off"

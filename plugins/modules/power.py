@@ -1,0 +1,66 @@
+#!/usr/bin/python
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Switch machines on and off, or ask whether they are on."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: power
+short_description: Switch machines on and off, or ask whether they are on
+description:
+  - Runs on the control node, which reaches the BMCs. C(off) cuts the supply; shut the system down before.
+  - Never fails because of a machine, so that its task can hide the credentials; see RV(problems).
+attributes:
+  check_mode: {support: full}
+  diff_mode: {support: none}
+options:
+  machines: {type: list, elements: dict, required: true, description: The fields of power.model.Machine, of each.}
+  state: {type: str, choices: [status, "on", "off"], required: true, description: What to do.}
+author: [Slurmstead]
+"""
+
+EXAMPLES = r"""
+- name: Switch a machine on
+  power:
+    machines: [{name: node1, method: wake_on_lan, mac: "52:54:00:00:00:01"}]
+    state: "on"
+  no_log: true
+  diff: false
+"""
+
+RETURN = r"""
+power: {description: C(on), C(off), C(unknown) or C(error) by machine., type: dict, returned: always}
+problems: {description: What could not be done, a line for each machine., type: list, returned: always}
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead.power import switch
+from ansible.module_utils.slurmstead.power.model import Machine
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "machines": {"type": "list", "elements": "dict", "required": True, "no_log": True},
+            "state": {"type": "str", "choices": ["status", "on", "off"], "required": True},
+        },
+        supports_check_mode=True,
+    )
+    wanted = "status" if module.check_mode else str(module.params["state"])
+    machines = [Machine.read(given) for given in module.params["machines"]]
+    with ThreadPoolExecutor(16) as pool:
+        done: list[Any] = list(pool.map(lambda machine: switch.switch(machine, wanted), machines))
+    module.exit_json(
+        changed=any(one.changed for one in done),
+        power={one.name: one.power for one in done},
+        problems=[f"{one.name}: {one.problem}" for one in done if one.problem],
+    )
+
+
+if __name__ == "__main__":
+    main()

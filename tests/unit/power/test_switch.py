@@ -1,0 +1,64 @@
+"""Switching a machine, by devices that work, lie, break and refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from ansible.module_utils.slurmstead.power.model import Machine
+from ansible.module_utils.slurmstead.power.switch import Done, switch
+from tests import power_devices as devices
+from tests.power_devices import Device
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    with devices.served(devices.ShellyHandler) as found:
+        yield found
+
+
+def machine(device: Device, password: str = "right") -> Machine:
+    return Machine("node1", "plug", address=device.address, user="admin", password=password, plug="shelly_1")
+
+
+def test_a_machine_goes_on_and_off_and_a_second_time_changes_nothing(device: Device) -> None:
+    done = [switch(machine(device), state) for state in ("status", "on", "on", "off", "off")]
+
+    assert [(one.power, one.changed) for one in done] == [
+        ("off", False),
+        ("on", True),
+        ("on", False),
+        ("off", True),
+        ("off", False),
+    ]
+    assert device.switched == ["on", "off"]
+
+
+def test_a_device_that_lies_is_a_problem(device: Device) -> None:
+    device.lies = True
+
+    done = switch(machine(device), "on", settle=0.1)
+    assert (done.power, done.problem) == ("off", "its device accepted `on` and still reports off after 0 s")
+
+
+def test_a_wrong_password_is_sent_once(device: Device) -> None:
+    done = switch(machine(device, "wrong"), "on")
+
+    assert (done.power, device.refused, device.switched) == ("error", 1, [])
+    assert done.problem == f"{device.address} refuses the credentials of node1 (HTTP 401)"
+
+
+def test_a_broken_device_is_a_problem(device: Device) -> None:
+    device.broken = 500
+
+    assert switch(machine(device), "status") == Done(
+        "node1", "error", problem=f"{device.address} answers HTTP 500 to /relay/0"
+    )
+
+
+def test_wake_on_lan_cuts_nothing() -> None:
+    wakes = Machine("node1", "wake_on_lan", mac="52:54:00:00:00:01", broadcast="127.0.0.1:9")
+
+    assert switch(wakes, "off") == Done("node1", "unknown")
+    assert switch(wakes, "on") == Done("node1", "unknown", changed=True)
