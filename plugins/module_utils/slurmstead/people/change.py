@@ -83,7 +83,7 @@ def difference(old: People, new: People) -> list[str]:
     """Return a line for each group and person that differs: `+` for new ones, `~` for changed ones. Keys are counted.
 
     >>> difference(People(), People((Person("ann", 10001, full_name="Ann Lee"),)))
-    ['+ ann 10001  Ann Lee']
+    ['+ ann 10001  Ann Lee  no key']
     """
     lines = [f"+ group {name} {gid}" for name, gid in new.groups.items() if name not in old.groups]
     before = {one.name: one for one in old.people}
