@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ansible.module_utils.slurmstead.people.person import FIRST, LAST, Mistake, People, PeopleError, Person, shared
 
@@ -65,7 +66,7 @@ def _numbers(taken: set[int]) -> Iterator[int]:
     raise PeopleError([Mistake("uid", f"all numbers to {LAST} are given", "Write free ones into the list")])
 
 
-def changed(old: People, names: Iterable[str], source: str, **fields: str) -> People:
+def changed(old: People, names: Iterable[str], source: str, **fields: Any) -> People:
     """Return the people with other fields of those named.
 
     :raises PeopleError: a name is not that of a person

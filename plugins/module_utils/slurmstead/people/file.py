@@ -267,9 +267,10 @@ def _end(lines: list[str], node: Any) -> int:
     while isinstance(last, (yaml.SequenceNode, yaml.MappingNode)) and last.value and not last.flow_style:
         last = last.value[-1] if isinstance(last, yaml.SequenceNode) else last.value[-1][1]
     end = int(last.end_mark.line) + (last.end_mark.column > 0)
-    while end > node.start_mark.line + 1 and lines[end - 1].lstrip().startswith(("#", "\n")):
+    first = int(node.start_mark.line) + 1
+    while end > first and lines[end - 1].lstrip().startswith(("#", "\n")):
         end -= 1
-    return max(end, int(node.start_mark.line) + 1)
+    return max(end, first)
 
 
 def _indented(text: str, margin: str) -> str:
