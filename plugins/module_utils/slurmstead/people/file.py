@@ -266,7 +266,7 @@ def _end(lines: list[str], node: Any) -> int:
     last = node
     while isinstance(last, (yaml.SequenceNode, yaml.MappingNode)) and last.value and not last.flow_style:
         last = last.value[-1] if isinstance(last, yaml.SequenceNode) else last.value[-1][1]
-    end = int(last.end_mark.line) + (last.end_mark.column > 0)
+    end = int(last.end_mark.line) + int(last.end_mark.column > 0)
     first = int(node.start_mark.line) + 1
     while end > first and lines[end - 1].lstrip().startswith(("#", "\n")):
         end -= 1
