@@ -18,10 +18,10 @@ MARKED = "cat /etc/pam.d/sshd | grep --count 'BEGIN slurmstead' || true"
 AS_ALICE = "setpriv --reuid=alice --regid=alice --init-groups --reset-env"
 
 
-def configure(lab: Any, *arguments: str, **variables: Any) -> Any:
+def configure(lab: Any, *arguments: str, plain: bool = False, **variables: Any) -> Any:
     """Configure logins with other variables."""
     given = json.dumps({**ON, **lab.of_containers.get("extra", {}), **variables})
-    return lab.ansible("--tags", "login,packages", "--extra-vars", given, *arguments)
+    return lab.ansible("--tags", "os,login", "--extra-vars", given, *arguments, plain=plain)
 
 
 def ssh(lab: Any, name: str, user: str, command: str = "true") -> subprocess.CompletedProcess[str]:
@@ -92,19 +92,19 @@ def test_users_on_control_are_limited_and_root_is_not(lab: Any, closed: str) -> 
 
 
 def test_files_with_which_ansible_could_not_log_in_are_restored(lab: Any, closed: str) -> None:
-    """An owner's rule refuses new logins, so the change cannot be confirmed."""
-    lab.root(closed, "sed -i '1i auth required pam_deny.so' /etc/pam.d/cron; cp /etc/pam.d/sshd /root/sshd")
-    lab.root(closed, "sed -i '/BEGIN slurmstead/,/END slurmstead/d' /etc/pam.d/cron; echo 'no' > /etc/nologin")
-    state = lab.root(closed, "cat /etc/pam.d/cron")
+    """/etc/nologin refuses new logins while the connection of an earlier run goes on."""
+    opened = configure(lab, plain=True, login_only_with_jobs=False)
+    assert opened.code == 0, opened.output[-5000:]
+    lab.root(closed, "echo no > /etc/nologin")
     try:
-        run = configure(lab, "--limit", closed)
+        run = configure(lab, "--limit", closed, plain=True)
         lab.insist(closed, "test -e /var/lib/slurmstead/login-trial/rejected", 120)
 
         assert run.code != 0
         assert "did not accept a new login with its new PAM files" in " ".join(run.output.split())
-        assert lab.root(closed, "cat /etc/pam.d/cron") == state
+        assert lab.root(closed, MARKED) == "0"
     finally:
-        lab.root(closed, "rm -f /etc/nologin; sed -i 1d /etc/pam.d/cron")
+        lab.root(closed, "rm --force /etc/nologin")
         assert configure(lab).code == 0
 
 

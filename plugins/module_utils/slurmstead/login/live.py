@@ -59,7 +59,9 @@ def wanted(only_with_jobs: bool, dry: bool = False) -> dict[Path, str | None]:
     :raises LoginError: the machine has no pam_slurm_adopt
     :raises pam.PamError: a file has an unknown structure
     """
-    if only_with_jobs and not dry and not any(ROOT.glob("usr/lib/**/security/pam_slurm_adopt.so")):
+    # Debian 12's is in the first of these directories.
+    places = ("usr/lib/security", "usr/lib/*/security")
+    if only_with_jobs and not dry and not any([*ROOT.glob(f"{place}/pam_slurm_adopt.so")] for place in places):
         raise LoginError("libpam-slurm-adopt is not installed; run site.yml without --tags")
     found: dict[Path, str | None] = {}
     for path, text in texts().items():
