@@ -37,6 +37,9 @@ slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.conf.v
 share = importlib.import_module("ansible.module_utils.slurmstead.storage.share")
 parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
 nfs = importlib.import_module("ansible.module_utils.slurmstead.storage.nfs")
+network_dnsmasq = importlib.import_module("ansible.module_utils.slurmstead.network.dnsmasq")
+network_plan = importlib.import_module("ansible.module_utils.slurmstead.network.plan")
+network_table = importlib.import_module("ansible.module_utils.slurmstead.network.table")
 units = importlib.import_module("ansible.module_utils.slurmstead.storage.units")
 people_accounts = importlib.import_module("ansible.module_utils.slurmstead.people.accounts")
 people_file = importlib.import_module("ansible.module_utils.slurmstead.people.file")
@@ -96,6 +99,26 @@ def power_machines(names: str, hostvars: Mapping[str, Mapping[str, Any]]) -> lis
         }
         for name in chosen
     ]
+
+
+def router_hosts(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return name, address and MAC of the nodes that have an address; a MAC may be empty."""
+    found = ((name, hostvars[name]) for name in names)
+    return [
+        {"name": name, "address": own["os_address"], "mac": str(own.get("router_mac") or "")}
+        for name, own in found
+        if own.get("os_address")
+    ]
+
+
+def router_table(options: Mapping[str, Any]) -> str:
+    """Return the router's nftables table; empty without a network."""
+    return str(network_table.text(network_plan.inside(options))) if options["network"] else ""
+
+
+def router_dnsmasq(options: Mapping[str, Any]) -> str:
+    """Return the router's configuration of dnsmasq; empty without a network."""
+    return str(network_dnsmasq.text(network_plan.inside(options))) if options["network"] else ""
 
 
 def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
@@ -283,6 +306,9 @@ class FilterModule:
             "scheduler_parameters": conf_size.scheduler_parameters,
             "tree_width": conf_size.tree_width,
             "role_packages": role_packages,
+            "router_dnsmasq": router_dnsmasq,
+            "router_hosts": router_hosts,
+            "router_table": router_table,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
             "slurmd_parameters": slurmd_parameters,

@@ -29,6 +29,7 @@ options:
   tcp: {type: list, elements: int, default: [], description: TCP ports that are open to all networks.}
   udp: {type: list, elements: int, default: [], description: UDP ports that are open to all networks.}
   interfaces: {type: list, elements: str, default: [], description: Interfaces from which everything is accepted.}
+  inside: {type: list, elements: str, default: [], description: 'Interfaces from which DHCP, DNS and NTP are accepted.'}
   deadline: {type: int, default: 120, description: Seconds after which an unconfirmed table is removed.}
 author: [Slurmstead]
 """
@@ -55,7 +56,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.firewall import live, sshd, table
 
-OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces")
+OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces", "inside")
 
 
 def refusal(openings: table.Openings, here: sshd.Connection | None) -> str:

@@ -399,6 +399,45 @@ POWER_CASES = {
     ),
 }
 
+ROUTER_CASES = {
+    "no inside network": case(
+        "router_network",
+        "10.77.0.1/24",
+        'is "10.77.0.1/24", which is not an IPv4 network. '
+        "Write the network behind router_interface, as in 10.77.0.0/24.",
+        router_interface="enp2s0",
+    ),
+    "a router elsewhere": case(
+        "router_network",
+        "10.77.0.0/24",
+        "is 10.77.0.0/24, which does not contain os_address (192.168.1.1). "
+        "Give node3 its address on router_interface as os_address.",
+        router_interface="enp2s0",
+    ),
+    "a pool elsewhere": case(
+        "router_pool",
+        ["10.78.0.1", "10.78.0.9"],
+        'is ["10.78.0.1", "10.78.0.9"], which is not the first and the last address of a part of 10.77.0.0/24. '
+        "Write two addresses, as in [10.77.0.1, 10.77.0.254].",
+        router_network="10.77.0.0/24",
+    ),
+    "BMCs without a network": case(
+        "router_bmc_network", "ilo", 'is "ilo", which is not an IPv4 network. Write it as in 10.78.0.0/24.'
+    ),
+    "BMCs on the inside": case(
+        "router_bmc_network",
+        "10.77.0.128/25",
+        "is 10.77.0.128/25, which overlaps router_network (10.77.0.0/24). Give the BMCs a network of their own.",
+        router_network="10.77.0.0/24",
+    ),
+    "no MAC": case(
+        "router_mac",
+        "52:54:00",
+        'is "52:54:00", which is not a MAC. '
+        'Write it as in "52:54:00:12:34:56", with the quotes: YAML reads some as numbers.',
+    ),
+}
+
 SLURM_CASES = {
     "a cluster's name": case(
         "slurm_cluster_name",
@@ -611,6 +650,7 @@ CASES = {
     **STORAGE_CASES,
     **FIREWALL_CASES,
     **POWER_CASES,
+    **ROUTER_CASES,
     **SLURM_CASES,
     **ENGINE_CASES,
     **LAB_CASES,

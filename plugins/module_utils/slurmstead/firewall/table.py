@@ -28,6 +28,8 @@ class Openings:
     udp: Sequence[int] = ()
     interfaces: Sequence[str] = ()
     """names of interfaces from which everything is accepted; `virbr*` matches all that begin like that"""
+    inside: Sequence[str] = ()
+    """interfaces of a router's inside network, whose machines need DHCP, DNS and the time before they are known"""
 
 
 def text(openings: Openings) -> str:
@@ -47,6 +49,8 @@ def _rules(openings: Openings) -> list[str]:
         'iifname "lo" accept',
         *(f'iifname "{name}" accept' for name in openings.interfaces),
         *_from("cluster", openings.cluster, "accept"),
+        *(f'iifname "{name}" udp dport {{ 53, 67, 123 }} accept' for name in openings.inside),
+        *(f'iifname "{name}" tcp dport 53 accept' for name in openings.inside),
         "",
         "ct state established,related accept",
         "# Connections that are older than the table: without SYN, nothing can open a new one.",

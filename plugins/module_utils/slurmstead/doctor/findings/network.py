@@ -21,7 +21,7 @@ EVERYWHERE = {"sshd", "srun", "salloc", "rpc.mountd", "systemd-resolve"}
 FIREWALL = "slurmstead-firewall"
 """The unit that loads a machine's firewall."""
 
-UDP = {"chronyd", "dhclient", "dhcpcd", "NetworkManager", "systemd-network", "systemd-timesyn"}
+UDP = {"chronyd", "dhclient", "dhcpcd", "dnsmasq", "NetworkManager", "systemd-network", "systemd-timesyn"}
 """Processes with UDP ports for the time and the machine's address; ss(8) shows 15 characters of their names."""
 
 ANY = ("0.0.0.0", "::", "*")

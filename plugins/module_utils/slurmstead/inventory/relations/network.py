@@ -1,0 +1,92 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules for the inside network of a router."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+
+from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.network.plan import MAC, overlap
+
+
+def _network(text: str) -> ipaddress.IPv4Network | None:
+    try:
+        return ipaddress.IPv4Network(text)
+    except ValueError:
+        return None
+
+
+def _contains(network: ipaddress.IPv4Network, address: str) -> bool:
+    """Return whether a network contains an address; another rule reports what is not an address."""
+    try:
+        return ipaddress.ip_address(address) in network
+    except ValueError:
+        return True
+
+
+def the_inside_is_a_network(
+    router_interface: str, router_network: str, os_address: str, control_names: Sequence[str]
+) -> Iterator[Violation]:
+    """A router has a network that contains its own address."""
+    if not router_interface:
+        return
+    network = _network(router_network)
+    if network is None:
+        yield (
+            "router_network",
+            f"is {shown(router_network)}, which is not an IPv4 network",
+            "Write the network behind router_interface, as in 10.77.0.0/24",
+        )
+    elif not _contains(network, os_address):
+        yield (
+            "router_network",
+            f"is {router_network}, which does not contain os_address ({os_address})",
+            f"Give {', '.join(control_names)} its address on router_interface as os_address",
+        )
+
+
+def the_pool_is_inside(router_network: str, router_pool: Sequence[str]) -> Iterator[Violation]:
+    """The pool has a first and a last address of the network."""
+    network = _network(router_network)
+    if not router_pool or network is None:
+        return
+    try:
+        first, last = (ipaddress.IPv4Address(one) for one in router_pool)
+        good = first <= last and first in network and last in network
+    except ValueError:
+        good = False
+    if not good:
+        yield (
+            "router_pool",
+            f"is {shown(list(router_pool))}, which is not the first and the last address of a part of {router_network}",
+            f"Write two addresses, as in [{network[1]}, {network[-2]}]",
+        )
+
+
+def the_bmcs_are_apart(router_network: str, router_bmc_network: str) -> Iterator[Violation]:
+    """The BMCs have a network that shares no address with the inside."""
+    if not router_bmc_network:
+        return
+    if _network(router_bmc_network) is None:
+        yield (
+            "router_bmc_network",
+            f"is {shown(router_bmc_network)}, which is not an IPv4 network",
+            "Write it as in 10.78.0.0/24",
+        )
+    elif _network(router_network) is not None and overlap(router_bmc_network, [router_network]):
+        yield (
+            "router_bmc_network",
+            f"is {router_bmc_network}, which overlaps router_network ({router_network})",
+            "Give the BMCs a network of their own",
+        )
+
+
+def macs_are_macs(router_mac: str) -> Iterator[Violation]:
+    """A MAC has six bytes."""
+    if router_mac and not MAC.fullmatch(str(router_mac)):
+        yield (
+            "router_mac",
+            f"is {shown(router_mac)}, which is not a MAC",
+            'Write it as in "52:54:00:12:34:56", with the quotes: YAML reads some as numbers',
+        )
