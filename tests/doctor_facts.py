@@ -62,6 +62,7 @@ def machine(name: str) -> dict[str, Any]:
         },
         "key": {"error": "", "digest": "d1", "mode": "0400 munge:munge", "written": 900.0},
         "credential": {"error": "", "text": "MUNGE:…"},
+        "accounting": {"error": "", "waiting": 0} if name == CONTROL else {},
         "paths": seen,
         "units": {word: unit() for word in units},
         "failed": [],

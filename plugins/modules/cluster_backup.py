@@ -8,9 +8,10 @@ DOCUMENTATION = r"""
 module: cluster_backup
 short_description: Back up a cluster into one archive
 description:
-  - Reads slurmctld's state (also while slurmctld runs), the MUNGE key and Slurm's configuration from the control node,
-    and the recorded hardware from beside the inventory. The archive is written on the computer that runs Ansible,
-    readable only by its owner, and is read back before it gets its final name. Nothing is written on the control node.
+  - Reads slurmctld's state (also while slurmctld runs), the MUNGE key, Slurm's configuration and, where slurmdbd runs,
+    its database from the control node, and the recorded hardware from beside the inventory. The archive is written on
+    the computer that runs Ansible, readable only by its owner, and is read back before it gets its final name. Nothing
+    is written on the control node.
   - Reports expected problems in I(problems) instead of failing, because the task hides its result.
 attributes:
   check_mode: {support: full}
@@ -46,6 +47,8 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.accounting import storage
+from ansible.module_utils.slurmstead.accounting.storage import StorageError
 from ansible.module_utils.slurmstead.backup import archive as backup_archive
 from ansible.module_utils.slurmstead.backup import ownership
 from ansible.module_utils.slurmstead.change.decisions import STATE
@@ -67,7 +70,7 @@ def jobs(state: State) -> dict[str, int] | None:
 
 
 def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.KEY) -> bytes:
-    """Return the archive of a control node. Raises FileNotFoundError if a part is missing."""
+    """Return the archive of a control node. Raises FileNotFoundError if a part is missing, and StorageError."""
     seen, managed = store.seen(), store.managed()
     # An administrator's edit, or the set of a killed run, may never have worked.
     files = {**seen, **{name: text for name, text in (store.proven() or {}).items() if name in managed}}
@@ -82,6 +85,8 @@ def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.
         **{f"{backup_archive.SLURM}{name}": text.encode(errors="surrogateescape") for name, text in files.items()},
         **{f"{backup_archive.SLURM}{path.name}": path.read_bytes() for path in own},
     }
+    if storage.SETTINGS.exists():
+        contents[backup_archive.RECORDS] = storage.dump()
     manifest = {
         "cluster": cluster,
         "control": socket.gethostname(),
@@ -101,6 +106,8 @@ def main() -> None:
     module = AnsibleModule(argument_spec={"cluster": {"type": "str", "required": True}}, supports_check_mode=True)
     try:
         packed = collect(module.params["cluster"], Store(ETC), Slurm())
+    except StorageError as error:
+        module.exit_json(changed=False, problems=[f"the records of the jobs cannot be read: {error}"])
     except (OSError, KeyError) as error:
         problem = f"expected a control node with Slurm, its state and a MUNGE key, seen: {error}; run site.yml first"
         module.exit_json(changed=False, problems=[problem])

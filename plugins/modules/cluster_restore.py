@@ -11,6 +11,7 @@ description:
   - Reports what prevents the restore, or restores slurmctld's state, the MUNGE key and Slurm's configuration, and
     beside the inventory the recorded hardware of nodes that have no record there. slurmctld is stopped and stays
     stopped; at its next start it reads the restored state. The previous files are kept beside the new ones.
+  - The records of the jobs are left for M(accounting_database), which loads them.
   - Restoring the same archive a second time changes nothing, even with I(force).
   - Reports expected problems in I(problems) instead of failing, because the task hides its result.
 attributes:
@@ -52,6 +53,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.accounting import storage
 from ansible.module_utils.slurmstead.backup import archive as backup_archive
 from ansible.module_utils.slurmstead.backup import ownership
 from ansible.module_utils.slurmstead.backup.refusals import Target, refusals
@@ -126,6 +128,9 @@ def put(
     notes = [controller_state.place(state, directory, owner.pw_uid, owner.pw_gid)]
     if not munge.is_right(files[backup_archive.KEY], key, user):
         munge.write(files[backup_archive.KEY], key, user)
+    if backup_archive.RECORDS in files:
+        # MariaDB may not be configured yet: the role accounting loads them, before slurmctld starts.
+        storage.hand_over(files[backup_archive.RECORDS])
     store.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     for name, text in texts.items():
         path = store.directory / name

@@ -43,6 +43,7 @@ ansible_facts:
   returned: always
   contains:
     packages: {description: Names of the installed packages., type: list}
+    accounting_exists: {description: Whether slurmdbd was configured here., type: bool}
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
@@ -69,6 +70,9 @@ from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.hardware import measure, node_lines
 from ansible.module_utils.slurmstead.identity import accounts, departures
 from ansible.module_utils.slurmstead.storage import share
+
+ACCOUNTING = Path("/etc/systemd/system/slurmdbd.service.d/slurmstead.conf")
+"""What only the role accounting writes."""
 
 BROKER = Path("/etc/slurmstead/celery_broker.json")
 """The passwords of the broker's users, see broker_users."""
@@ -153,6 +157,7 @@ def main() -> None:
     facts = {
         "packages": packages,
         "slurm_version": version,
+        "accounting_exists": ACCOUNTING.exists(),
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
         "login_exists": LOGIN.exists(),
     }

@@ -11,9 +11,9 @@ description:
   - Runs C(apt-get --with-new-pkgs upgrade). It removes no package, asks no question, and keeps files in /etc that an
     administrator changed.
   - A systemd unit installs the packages, so a lost connection does not interrupt it; the next call waits for it.
-  - slurmctld is stopped while packages of Slurm or MUNGE are replaced. No job starts meanwhile, and the prerm script of
-    slurmctld's package, which can cancel jobs, cannot reach it.
-  - munge, slurmctld and slurmd are restarted if their files were replaced since they started; jobs go on.
+  - slurmctld and slurmdbd are stopped while packages of Slurm or MUNGE are replaced. No job starts meanwhile, and the
+    prerm script of slurmctld's package, which can cancel jobs, cannot reach it.
+  - munge, slurmdbd, slurmctld and slurmd are restarted if their files were replaced since they started; jobs go on.
   - What an administrator set with C(scontrol update), such as a closed partition, is set again afterwards.
 attributes:
   check_mode: {support: full, details: The package lists are still fetched.}
@@ -144,9 +144,10 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     ours = apt_plan.concerning(packages, known)
     if ours:
         # Separately, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
-        stops = "slurmctld" in daemons
-        before = ["stop slurmctld.service"] if stops else []
-        after = ["start slurmctld.service"] if stops else []
+        stopped = [name for name in ("slurmdbd", "slurmctld") if name in daemons]
+        before = [f"stop {name}.service" for name in reversed(stopped)]
+        # slurmdbd first: it understands an older slurmctld, not a newer one.
+        after = [f"start {name}.service" for name in stopped]
         # If MUNGE's package fails and slurmctld has no MUNGE for SlurmdTimeout, it ends all jobs.
         said += apt.install(ours, before, ["try-restart munge.service", *after], lock_timeout)
     if len(packages) > len(ours):

@@ -21,9 +21,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from ansible.module_utils.slurmstead.accounting import storage
 from ansible.module_utils.slurmstead.gate import process as gate_process
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
-from tests.native import conf, root
+from tests.native import conf as settings
+from tests.native import root
 
 INSIDE = pathlib.Path(__file__).with_name("inside.py")
 KINDS = ("--mount", "--pid", "--net", "--uts", "--ipc")
@@ -40,6 +42,11 @@ CONTROL, MUNGE = "control", "munge"
 
 AS_MUNGE = ("setpriv", "--reuid=munge", "--regid=munge", "--init-groups")
 MUNGED = [*AS_MUNGE, "munged", "--foreground"]
+MARIADBD = [
+    *("setpriv", "--reuid=mysql", "--regid=mysql", "--init-groups", "mariadbd", "--no-defaults", "--skip-networking"),
+    *("--datadir=/var/lib/mysql", "--socket=/run/mysqld/mysqld.sock", "--skip-log-bin", "--innodb-flush-method=fsync"),
+]
+SLURMDBD = ["slurmdbd", "-D"]
 SLURMCTLD = ["slurmctld", "-D"]
 SLURMD = ["slurmd", "-D", "--conf-server", CONTROL]
 NAME = "{}(-wlm)?"
@@ -47,18 +54,30 @@ NAME = "{}(-wlm)?"
 
 
 class Cluster:
-    """One cluster; `conf` are keys of slurm.conf that differ from conf.DEFAULTS."""
+    """One cluster; `conf` are keys of slurm.conf that differ from conf.DEFAULTS.
+
+    With `database`, control also has MariaDB and slurmdbd; `accounting=False` leaves them out of slurm.conf.
+    """
 
     running: list[Cluster] = []
     """Those that a failed test reports."""
 
-    def __init__(self, release: str = "bookworm", nodes: int = 1, conf: dict[str, str | None] | None = None) -> None:
+    def __init__(
+        self,
+        release: str = "bookworm",
+        nodes: int = 1,
+        conf: dict[str, str | None] | None = None,
+        *,
+        database: bool = False,
+        accounting: bool = True,
+    ) -> None:
         self.release = release
         self.version = root.RELEASES[release]
         self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
         hosts = NETWORK.hosts()
         self.addresses = {name: str(next(hosts)) for name in (CONTROL, MUNGE, *self.nodes)}
-        self.keys = conf or {}
+        self.database = database
+        self.keys = {**(settings.ACCOUNTING if database and accounting else {}), **(conf or {})}
         self.pids: dict[str, int] = {}
         self.seconds = 0.0
         """How long it took to come up."""
@@ -66,10 +85,10 @@ class Cluster:
     def slurm_conf(self) -> str:
         """Return slurm.conf as it is when the cluster starts."""
         nodes = {name: self.addresses[name] for name in self.nodes}
-        return conf.slurm_conf((CONTROL, self.addresses[CONTROL]), nodes, self.keys)
+        return settings.slurm_conf((CONTROL, self.addresses[CONTROL]), nodes, self.keys)
 
     def __enter__(self) -> Self:
-        packages = root.root(self.release)
+        packages = root.root(self.release, (*root.PACKAGES, *(root.DATABASE if self.database else ())))
         started = time.monotonic()
         self._process = subprocess.Popen(
             [*NEW, sys.executable, "-I", "-S", str(INSIDE)],
@@ -82,8 +101,8 @@ class Cluster:
             self._tell("cluster", str(packages), self.addresses, list(USERS), self._files(packages))
             self._init = gate_process.first(self._process, time.monotonic() + 10)
             self.running.append(self)
-            self.boot(CONTROL, MUNGE)
-            self.wait_for(lambda: self._try("scontrol", "ping"), 60, "slurmctld answers")
+            self.boot(MUNGE)
+            self.boot_control()
             self.boot(*self.nodes)
             self.wait_until_idle()
         except BaseException as error:
@@ -119,7 +138,8 @@ class Cluster:
             },
             CONTROL: {
                 "etc/slurm/slurm.conf": (self.slurm_conf(), 0o644, "root"),
-                "etc/slurm/cgroup.conf": (conf.CGROUP, 0o644, "root"),
+                "etc/slurm/cgroup.conf": (settings.CGROUP, 0o644, "root"),
+                **({"etc/slurm/slurmdbd.conf": (settings.SLURMDBD, 0o600, "slurm")} if self.database else {}),
             },
         }
 
@@ -134,9 +154,19 @@ class Cluster:
 
     # Machines.
 
+    def boot_control(self) -> None:
+        """Start the controller, with its daemons; returns when slurmctld answers."""
+        self.pids |= self._tell("create", [CONTROL])
+        self._tell("start", {CONTROL: []})
+        if self.database:
+            self.start_database()
+            self.run("mariadb", text=storage.SETUP)
+            self.start_slurmdbd()
+        self.start(CONTROL)
+
     def boot(self, *names: str) -> None:
         """Start machines that are off, with their daemons; a worker's needs a slurmctld that answers."""
-        daemons = {CONTROL: [SLURMCTLD], MUNGE: [MUNGED]}
+        daemons = {MUNGE: [MUNGED]}
         self.pids |= self._tell("create", names)
         self._tell("start", {name: daemons.get(name, [SLURMD]) for name in names})
 
@@ -180,11 +210,33 @@ class Cluster:
     def start(self, name: str) -> None:
         """Start the daemon of Slurm on a machine; returns when it answers its clients there."""
         daemon = SLURMCTLD if name == CONTROL else SLURMD
-        self.run("sh", "-c", f"setsid {shlex.join(daemon)} >>/var/log/{daemon[0]} 2>&1 </dev/null &", on=name)
+        self._begin(daemon, daemon[0], name)
         if name == CONTROL:
             self.wait_for(lambda: self._try("scontrol", "ping"), 60, "slurmctld answers")
         else:
             self.wait_for(lambda: "Slurmd PID" in self.tried("scontrol", "show", "slurmd", on=name).stdout, 60, name)
+
+    def start_database(self) -> None:
+        """Start MariaDB on control; returns when it answers."""
+        self.run("install", "-d", "-o", "mysql", "/run/mysqld")
+        self._begin(MARIADBD, "mariadbd")
+        self.wait_for(lambda: self._try("mariadb", "-e", "select 1"), 60, "MariaDB answers")
+
+    def start_slurmdbd(self) -> None:
+        """Start slurmdbd on control; returns when it answers."""
+        self._begin(SLURMDBD, "slurmdbd")
+        # Also if slurm.conf does not have it yet.
+        self.run("tee", "/tmp/accounting.conf", text=storage.client_conf(CONTROL))
+        asked = ("env", "SLURM_CONF=/tmp/accounting.conf", *storage.ASK)
+        self.wait_for(lambda: self._try(*asked), 60, "slurmdbd answers")
+
+    def _begin(self, daemon: Sequence[str], name: str, on: str = CONTROL) -> None:
+        self.run("sh", "-c", f"setsid {shlex.join(daemon)} >>/var/log/{name} 2>&1 </dev/null &", on=on)
+
+    def end(self, name: str, signal: str = "TERM") -> None:
+        """End mariadbd or slurmdbd on control, and wait until it has ended."""
+        self.run("pkill", f"-{signal}", "-x", name)
+        self.wait_for(lambda: not self.tried("pgrep", "-x", name).stdout, 60, f"{name} ends")
 
     def daemon(self, name: str = CONTROL) -> str:
         """Return the process numbers of the daemon of Slurm on a machine."""
@@ -240,7 +292,7 @@ class Cluster:
             shown.append(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}")
         for name in (MUNGE, CONTROL, *self.nodes[:4]):
             path = f"/mnt/machines/{name}/upper/var/log"
-            look = [*ENTER, f"--target={self._init}", "sh", "-c", f"cd {path} && tail -n 20 munged slurm*"]
+            look = [*ENTER, f"--target={self._init}", "sh", "-c", f"cd {path} && tail -n 20 munged slurm* mariadbd"]
             done = subprocess.run(look, capture_output=True, text=True, check=False)
             shown.append(f"--- {name}\n{done.stdout}")
         return "\n".join(shown)

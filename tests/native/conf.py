@@ -27,6 +27,22 @@ DEFAULTS = {
     "TmpFS": "/tmp",
 }
 
+ACCOUNTING = {"AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageHost": "control"}
+"""With a database."""
+
+SLURMDBD = """\
+AuthType=auth/munge
+DbdHost=control
+LogFile=/var/log/slurmdbd.log
+PidFile=/run/slurmdbd.pid
+PrivateData=jobs
+SlurmUser=slurm
+StorageHost=localhost
+StorageLoc=slurm_acct_db
+StorageType=accounting_storage/mysql
+StorageUser=slurm
+"""
+
 CGROUP = "CgroupPlugin=cgroup/v1\n"
 """Named, it does nothing until a plugin needs it; found by itself, it needs control groups of this computer."""
 

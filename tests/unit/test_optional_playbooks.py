@@ -51,6 +51,7 @@ def play(tmp_path: pathlib.Path) -> Play:
 
 
 CASES = {
+    "configure-accounting.yml": ({"accounting_enabled": True}, "accounting"),
     "configure-broker.yml": ({"celery_broker_users": ["alice"]}, "celery_broker"),
     "configure-login.yml": ({"login_only_with_jobs": True}, "login"),
     "install-julia.yml": ({"julia_archives": [JULIA]}, "julia"),

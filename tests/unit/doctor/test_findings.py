@@ -115,6 +115,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         at("node3", "exports", value=[{"path": "/srv/share", "client": "10.0.0.1", "readonly": True}]),
         "export: node3: /srv/share is exported read-only to 10.0.0.1",
     ),
+    "no slurmdbd": (
+        at("node3", "accounting", value={"error": "Connection refused", "waiting": 12}),
+        "accounting: node3: slurmdbd does not answer: Connection refused, and slurmctld keeps 12 records for it",
+    ),
     "swap": (at("node1", "swap", value=64), "swap: node1: 64 MiB of swap are in use"),
     "a step of no job": (
         at("node2", "steps", value={"23": 61.0, "24": 59.0}),

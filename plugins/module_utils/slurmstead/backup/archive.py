@@ -5,6 +5,7 @@ manifest.json        its table of contents: see `manifest`
 state/…              slurmctld's StateSaveLocation
 munge.key
 slurm/…              the configuration of /etc/slurm
+accounting.sql.gz    the records of all jobs, of a cluster that keeps them
 hardware/NODE.yml    recorded hardware, from beside the inventory
 """
 
@@ -23,6 +24,7 @@ from typing import Any
 FORMAT = 1
 MANIFEST = "manifest.json"
 KEY = "munge.key"
+RECORDS = "accounting.sql.gz"
 STATE, SLURM, HARDWARE = "state/", "slurm/", "hardware/"
 """Prefixes of names."""
 

@@ -27,6 +27,8 @@ LEFT_OUT = frozenset(
         # These write to files or servers.
         *("jobcomphost", "jobcomploc", "jobcompparams", "jobcomppass", "jobcompport", "jobcomptype", "jobcompuser"),
         *("slurmschedlogfile", "slurmschedloglevel"),
+        # slurmdbd cannot be reached; without it, slurmctld refuses these.
+        *("accountingstorageenforce", "accountingstoragehost", "accountingstoragetype", "priorityweightfairshare"),
     }
 )
 

@@ -9,7 +9,7 @@ from ansible.module_utils.slurmstead.doctor.facts import services
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
-NAMES = ("munge", "slurmctld", "slurmd")
+NAMES = ("munge", "slurmdbd", "slurmctld", "slurmd")
 """The daemons, in restart order."""
 
 SETTLE = 120.0

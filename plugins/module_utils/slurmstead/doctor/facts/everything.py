@@ -13,7 +13,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead.doctor.facts import jobs, machine, network, people, services, slurm
+from ansible.module_utils.slurmstead.doctor.facts import accounting, jobs, machine, network, people, services, slurm
 from ansible.module_utils.slurmstead.hardware.kernel_files import cgroup
 from ansible.module_utils.slurmstead.identity.credentials import sign
 
@@ -64,6 +64,7 @@ def collect(
         # The slowest first, so that none runs alone at the end.
         "slurm": lambda: slurm.look(units),
         "credential": credential,
+        "accounting": lambda: accounting.look(units),
         "paths": lambda: machine.paths(list(paths)),
         "units": lambda: services.units(units),
         "failed": services.failed_units,

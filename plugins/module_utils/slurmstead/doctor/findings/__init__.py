@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding
-from ansible.module_utils.slurmstead.doctor.findings import daemons, identity, jobs, network, people, slurm, storage
+from ansible.module_utils.slurmstead.doctor.findings import (
+    accounting,
+    daemons,
+    identity,
+    jobs,
+    network,
+    people,
+    slurm,
+    storage,
+)
 
 RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
     network.silent_machines,
@@ -54,6 +63,7 @@ RULES: tuple[Callable[[Cluster], Iterator[Finding]], ...] = (
     slurm.restarts,
     slurm.nodes,
     slurm.partitions,
+    accounting.records,
     jobs.orphans,
     jobs.missing_steps,
     jobs.mpi,

@@ -12,6 +12,7 @@ from ansible.module_utils.slurmstead.slurm.hostlist import compress
 TO_ANYBODY = {
     "slurmctld": {"slurmctld"},
     "slurmd": {"slurmd", "slurmstepd"},
+    "slurmdbd": {"slurmdbd"},
 }
 """Processes that may have open ports, by unit."""
 

@@ -1,0 +1,172 @@
+"""The records of jobs: switched on under jobs, without slurmdbd, without the database, and restored from a dump."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from ansible.module_utils.slurmstead.reach import remote_call
+from slurmstead.paths import ROOT
+from tests.native import conf
+from tests.native.cluster import CONTROL, Cluster
+from tests.native.gate import program
+
+STATE = "/var/lib/slurm/slurmctld"
+CLUSTER_ID = ROOT / "roles/accounting/files/cluster_id.py"
+JOB = ("sbatch", "--parsable", "--output=/dev/null", "--mem=10")
+
+
+@pytest.fixture(scope="module")
+def recorded(release: str) -> Iterator[Cluster]:
+    """A cluster whose jobs are recorded; a test leaves its daemons running and its nodes idle."""
+    with Cluster(release, 2, database=True) as cluster:
+        yield cluster
+
+
+def submit(cluster: Cluster, what: str, number: int = 1) -> list[str]:
+    return [cluster.run(*JOB, f"--wrap={what}", user="alice") for _ in range(number)]
+
+
+def records(cluster: Cluster) -> dict[str, str]:
+    """The states of all recorded jobs, by number; empty if slurmdbd does not answer."""
+    done = cluster.tried("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", "--format=JobID,State")
+    return dict(line.split("|") for line in done.stdout.splitlines())
+
+
+def wait_for_records(cluster: Cluster, numbers: list[str], state: str = "COMPLETED", seconds: float = 120) -> None:
+    def all_there() -> bool:
+        known = records(cluster)
+        return {known.get(number) for number in numbers} == {state}
+
+    cluster.wait_for(all_there, seconds, f"{len(numbers)} jobs are recorded as {state}")
+
+
+def run(cluster: Cluster, text: str) -> str:
+    """Run a program on control, with all of our modules that it imports."""
+    sources = remote_call.sources(remote_call.imports("", text))
+    return cluster.run("python3", "-", text=remote_call.PROGRAM.partition("called =")[0].format(sources=sources) + text)
+
+
+def compare_ids(cluster: Cluster) -> None:
+    """What systemd does before each start of slurmctld."""
+    cluster.run("python3", "-", STATE, "native", text=CLUSTER_ID.read_text())
+
+
+def test_switched_on_under_waiting_jobs_they_run_with_their_numbers(release: str) -> None:
+    with Cluster(release, 2, database=True, accounting=False) as cluster:
+        numbers = submit(cluster, "sleep 3", 58)
+        cluster.wait_for(lambda: cluster.run("squeue", "-h", "-t", "R").count("\n") == 7, 30, "eight jobs run")
+        cluster.configure(**conf.ACCOUNTING)
+        compare_ids(cluster)
+        cluster.restart(CONTROL)
+
+        wait_for_records(cluster, numbers)
+
+        assert sorted(records(cluster), key=int) == numbers
+        assert "MISMATCH" not in cluster.run("cat", "/var/log/slurmctld")
+
+
+def test_the_gate_passes_a_configuration_with_accounting(release: str) -> None:
+    with Cluster(release, 1, database=True, accounting=False) as cluster:
+        number = submit(cluster, "sleep 3600")
+        compare_ids(cluster)
+
+        said = program.run(cluster, "publish", json.dumps(conf.ACCOUNTING))
+
+        assert "accounting_storage/slurmdbd" in cluster.run("scontrol", "show", "config"), said
+        assert number == [line.split()[0] for line in cluster.run("squeue", "-h").splitlines()]
+
+
+@pytest.mark.slow
+def test_a_wrong_id_ends_slurmctld_unless_it_is_compared() -> None:
+    with Cluster("trixie", 1, database=True, accounting=False) as cluster:
+        number = submit(cluster, "sleep 1")
+        cluster.configure(**conf.ACCOUNTING)
+        cluster.stop(CONTROL)
+        # Until 25.11 the database's ID wins: the first start registers the cluster, and ends.
+        cluster.tried("timeout", "20", "slurmctld", "-D")
+        assert not cluster.daemon()
+
+        compare_ids(cluster)
+        cluster.start(CONTROL)
+
+        wait_for_records(cluster, number)
+        compare_ids(cluster)
+        assert cluster.tried("test", "-e", f"{STATE}/clustername").returncode == 0, "the same ID stays"
+
+
+def test_no_record_is_lost_while_slurmdbd_is_off(recorded: Cluster) -> None:
+    early = submit(recorded, "sleep 2", 4)
+    recorded.end("slurmdbd")
+    late = submit(recorded, "true", 10)
+    recorded.wait_for(lambda: not recorded.run("squeue", "-h"), 60, "all jobs end without slurmdbd")
+    recorded.restart(CONTROL)
+    after = submit(recorded, "true", 2)
+
+    recorded.start_slurmdbd()
+
+    wait_for_records(recorded, early + late + after)
+    assert len(early + late + after) == 16
+
+
+@pytest.mark.slow
+def test_no_record_is_lost_if_the_database_is_killed(recorded: Cluster) -> None:
+    numbers = submit(recorded, "sleep 0.3", 20)
+    recorded.wait_for(lambda: "COMPLETED" in records(recorded).values(), 60, "a job is recorded")
+    recorded.end("mariadbd", "KILL")
+    numbers += submit(recorded, "sleep 0.3", 10)
+    recorded.wait_for(lambda: not recorded.run("squeue", "-h"), 60, "all jobs end without the database")
+
+    recorded.start_database()
+    if not recorded.tried("pgrep", "-x", "slurmdbd").stdout:
+        recorded.start_slurmdbd()
+
+    wait_for_records(recorded, numbers)
+    assert len(numbers) == 30
+
+
+@pytest.mark.slow
+def test_a_dump_is_restored_and_what_it_replaces_is_kept(recorded: Cluster) -> None:
+    before = submit(recorded, "true", 3)
+    wait_for_records(recorded, before)
+    known = records(recorded)
+    run(recorded, "from ansible.module_utils.slurmstead.accounting import storage\nstorage.hand_over(storage.dump())\n")
+    later = submit(recorded, "true")
+    wait_for_records(recorded, later)
+
+    recorded.end("slurmdbd")
+    kept = run(recorded, "from ansible.module_utils.slurmstead.accounting import storage\nprint(storage.restore())\n")
+    recorded.start_slurmdbd()
+
+    assert records(recorded) == known
+    assert later[0] in recorded.run("sh", "-c", f"zcat {kept}")
+    assert recorded.tried("test", "-e", "/var/lib/slurmstead/accounting/restore.sql.gz").returncode == 1
+
+
+@pytest.mark.slow
+def test_users_see_only_their_own_records(recorded: Cluster) -> None:
+    # slurmdbd shows nothing to users whom it does not know.
+    recorded.run("sacctmgr", "-i", "add", "account", "home")
+    recorded.run("sacctmgr", "-i", "add", "user", "alice,bob", "account=home")
+    number = submit(recorded, "true")
+    wait_for_records(recorded, number)
+    own, other = (
+        recorded.run("sacct", "--allusers", "-nP", "-X", "--format=JobID", user=user) for user in ("alice", "bob")
+    )
+
+    assert number[0] in own.splitlines()
+    assert other == ""
+
+
+@pytest.mark.slow
+def test_a_set_up_database_is_recognized(recorded: Cluster) -> None:
+    look = "from ansible.module_utils.slurmstead.accounting import storage\nprint(storage.is_set_up())\n"
+    assert run(recorded, look) == "True"
+
+    recorded.run("mariadb", text="REVOKE ALL ON slurm_acct_db.* FROM 'slurm'@'localhost';")
+    try:
+        assert run(recorded, look) == "False"
+    finally:
+        recorded.run("mariadb", text=run(recorded, look.replace("is_set_up()", "SETUP")))
