@@ -83,6 +83,7 @@ SCENARIOS = (
     Scenario("smoke"),
     Scenario("doctor"),
     Scenario("drop_ins", NATIVE_LAB),
+    Scenario("accounting", NATIVE_LAB),
     Scenario("firewall", NATIVE_LAB),
     Scenario("login", NATIVE_LAB),
     Scenario("limit", NATIVE_LAB),

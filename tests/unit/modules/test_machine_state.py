@@ -91,6 +91,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
     assert done.result["ansible_facts"] == {
         "packages": ["chrony", "munge"],
         "slurm_version": "22.05",
+        "accounting_exists": False,
         "broker_exists": False,
         "login_exists": False,
     }

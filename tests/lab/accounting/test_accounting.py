@@ -1,0 +1,71 @@
+"""The records of jobs of a lab: switched on under a job, backed up, restored, and switched off.
+
+STEAD_LAB=NAME pytest tests/lab/accounting
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+ON = {"accounting_enabled": True}
+
+
+def configure(lab: Any, *arguments: str, **variables: Any) -> Any:
+    """Configure the records of jobs with other variables."""
+    given = json.dumps({**ON, **lab.of_containers.get("extra", {}), **variables})
+    return lab.ansible("--tags", "os,accounting,slurm", "--extra-vars", given, *arguments)
+
+
+def recorded(lab: Any, number: str, seconds: float = 60) -> str:
+    """Return the recorded state of a job, once it has ended."""
+    until, state = time.monotonic() + seconds, ""
+    while state in ("", "PENDING", "RUNNING") and time.monotonic() < until:
+        state = lab.root(lab.control, f"sacct -nPX -j {number} --format=State").strip()
+        time.sleep(1)
+    return state
+
+
+@pytest.fixture(scope="module")
+def job(lab: Any) -> str:
+    """A job that waits before its records are wanted."""
+    words = "sbatch --parsable --begin=now+1hour --output=/dev/null --wrap=true"
+    return str(lab.root(lab.control, f"cd / && setpriv --reuid=alice --regid=alice --init-groups {words}")).strip()
+
+
+@pytest.fixture(scope="module")
+def switched_on(lab: Any, job: str) -> Iterator[str]:
+    """A lab that records its jobs."""
+    assert job
+    run = configure(lab)
+    assert run.code == 0, run.output[-5000:]
+    yield job
+    off = configure(lab, accounting_enabled=False)
+    assert off.code == 0, off.output[-5000:]
+
+
+def test_a_job_that_waited_is_recorded_under_its_number(lab: Any, switched_on: str) -> None:
+    lab.root(lab.control, f"scontrol update jobid={switched_on} starttime=now")
+
+    assert recorded(lab, switched_on) == "COMPLETED"
+
+
+def test_a_second_run_changes_nothing(lab: Any, switched_on: str) -> None:
+    run = configure(lab)
+
+    assert switched_on and run.code == 0, run.output[-5000:]
+    assert run.changed == {}
+
+
+def test_both_daemons_return_after_they_were_killed(lab: Any, switched_on: str) -> None:
+    lab.root(lab.control, "systemctl kill --signal=KILL mariadb slurmdbd")
+
+    until = time.monotonic() + 60
+    asked = "sacctmgr -nP show cluster format=Cluster 2>&- || true"
+    while not (answer := lab.root(lab.control, asked).strip()) and time.monotonic() < until:
+        time.sleep(1)
+    assert switched_on and answer
