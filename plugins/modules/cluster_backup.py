@@ -85,7 +85,7 @@ def collect(cluster: str, store: Store, slurm: Slurm, key: pathlib.Path = munge.
         **{f"{backup_archive.SLURM}{name}": text.encode(errors="surrogateescape") for name, text in files.items()},
         **{f"{backup_archive.SLURM}{path.name}": path.read_bytes() for path in own},
     }
-    if storage.SETTINGS.exists():
+    if storage.is_used():
         contents[backup_archive.RECORDS] = storage.dump()
     manifest = {
         "cluster": cluster,

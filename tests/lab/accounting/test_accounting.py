@@ -6,11 +6,14 @@ STEAD_LAB=NAME pytest tests/lab/accounting
 from __future__ import annotations
 
 import json
+import pathlib
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from slurmstead.paths import PLAYBOOKS
 
 ON = {"accounting_enabled": True}
 
@@ -19,6 +22,13 @@ def configure(lab: Any, *arguments: str, **variables: Any) -> Any:
     """Configure the records of jobs with other variables."""
     given = json.dumps({**ON, **lab.of_containers.get("extra", {}), **variables})
     return lab.ansible("--tags", "os,accounting,slurm", "--extra-vars", given, *arguments)
+
+
+def play(lab: Any, name: str, **variables: Any) -> None:
+    """Run another playbook; its failure fails the test."""
+    given = json.dumps({**ON, **lab.of_containers.get("extra", {}), **variables})
+    run = lab.ansible("--extra-vars", given, str(PLAYBOOKS / name))
+    assert run.code == 0, run.output[-5000:]
 
 
 def recorded(lab: Any, number: str, seconds: float = 60) -> str:
@@ -69,3 +79,14 @@ def test_both_daemons_return_after_they_were_killed(lab: Any, switched_on: str) 
     while not (answer := lab.root(lab.control, asked).strip()) and time.monotonic() < until:
         time.sleep(1)
     assert switched_on and answer
+
+
+def test_lost_records_come_back_from_a_backup(lab: Any, switched_on: str, tmp_path: pathlib.Path) -> None:
+    archive = str(tmp_path / "archive.tar.gz")
+    play(lab, "backup-cluster.yml", backup_output=archive)
+    lab.root(lab.control, "mariadb -e 'DELETE FROM slurm_acct_db.lab_job_table'")
+    assert recorded(lab, switched_on, seconds=2) == ""
+
+    play(lab, "restore-cluster.yml", restore_archive=archive, restore_force=True)
+
+    assert recorded(lab, switched_on) == "COMPLETED"

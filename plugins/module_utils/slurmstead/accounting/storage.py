@@ -100,6 +100,13 @@ def query(text: str, seconds: float = 60.0) -> list[str]:
     return out.splitlines()
 
 
+def is_used() -> bool:
+    """Say whether this machine keeps records: slurmdbd starts at boot, or was switched off, and MariaDB runs."""
+    if not SETTINGS.exists():
+        return False
+    return not (run("systemctl", "--quiet", "is-enabled", "slurmdbd.service")[0] and run(*CLIENT, text="SELECT 1")[0])
+
+
 def is_set_up() -> bool:
     """Say whether the database and its user exist. Raises StorageError."""
     return "0" not in query(IS_SET_UP)
