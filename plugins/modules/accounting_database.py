@@ -22,6 +22,7 @@ options:
     choices: [started, stopped]
     default: started
   host: {type: str, required: true, description: Address or name with which clients reach slurmdbd.}
+  cluster: {type: str, required: true, description: Name of the cluster.}
   memory: {type: int, description: Size of MariaDB's buffer in MiB; by default a sixteenth of the memory.}
   deadline: {type: int, default: 300, description: Seconds until slurmdbd must answer.}
 author: [Slurmstead]
@@ -31,6 +32,7 @@ EXAMPLES = r"""
 - name: Run slurmdbd and its database
   accounting_database:
     host: 192.168.1.101
+    cluster: home
 """
 
 RETURN = r"""
@@ -87,7 +89,7 @@ def database(text: str, dry: bool) -> Iterator[str]:
             storage.query(storage.SETUP)
 
 
-def daemon(host: str, deadline: int, dry: bool) -> Iterator[str]:
+def daemon(host: str, cluster: str, deadline: int, dry: bool) -> Iterator[str]:
     """Yield what is done so that slurmdbd runs, with the dump that waits."""
     if storage.waits():
         yield "load the records of the restored archive"
@@ -103,6 +105,10 @@ def daemon(host: str, deadline: int, dry: bool) -> Iterator[str]:
             must("enable", "--now", SLURMDBD)
     if not dry and (why := wait_while(lambda: storage.unanswered(host), deadline, PAUSE)):
         raise StorageError(f"slurmdbd does not answer at {host}: {why}; see /var/log/slurm/slurmdbd.log")
+    if not is_up(SLURMDBD) or not storage.is_registered(host, cluster):
+        yield f"slurmdbd: register the cluster {cluster}"
+        if not dry:
+            storage.register(host, cluster)
 
 
 def stop(dry: bool) -> Iterator[str]:
@@ -119,6 +125,7 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
             "host": {"type": "str", "required": True},
+            "cluster": {"type": "str", "required": True},
             "memory": {"type": "int"},
             "deadline": {"type": "int", "default": 300},
         },
@@ -137,7 +144,7 @@ def main() -> None:
             if dry:
                 module.exit_json(changed=True, notes=["MariaDB is not installed yet"], diff=diff)
             module.fail_json(msg="MariaDB is not installed here; run site.yml without --tags")
-        notes = [*database(text, dry), *daemon(host, module.params["deadline"], dry)]
+        notes = [*database(text, dry), *daemon(host, module.params["cluster"], module.params["deadline"], dry)]
     except (StorageError, OSError) as error:
         module.fail_json(msg=f"accounting is not available: {error}")
     module.exit_json(changed=bool(notes), notes=notes, diff=[*diff, {"prepared": "\n".join(notes)}] if notes else [])

@@ -13,6 +13,7 @@ from tests.native import conf
 from tests.native.cluster import CONTROL, Cluster
 from tests.native.gate import program
 
+STORAGE = "from ansible.module_utils.slurmstead.accounting import storage\n"
 STATE = "/var/lib/slurm/slurmctld"
 CLUSTER_ID = ROOT / "roles/accounting/files/cluster_id.py"
 JOB = ("sbatch", "--parsable", "--output=/dev/null", "--mem=10")
@@ -49,6 +50,14 @@ def run(cluster: Cluster, text: str) -> str:
     return cluster.run("python3", "-", text=remote_call.PROGRAM.partition("called =")[0].format(sources=sources) + text)
 
 
+def register(cluster: Cluster) -> None:
+    """What the role does once slurmdbd answers."""
+    run(
+        cluster,
+        f"{STORAGE}assert not storage.is_registered('control', 'native')\nstorage.register('control', 'native')\n",
+    )
+
+
 def compare_ids(cluster: Cluster) -> None:
     """What systemd does before each start of slurmctld."""
     cluster.run("python3", "-", STATE, "native", text=CLUSTER_ID.read_text())
@@ -59,8 +68,10 @@ def test_switched_on_under_waiting_jobs_they_run_with_their_numbers(release: str
         numbers = submit(cluster, "sleep 3", 58)
         cluster.wait_for(lambda: cluster.run("squeue", "-h", "-t", "R").count("\n") == 7, 30, "eight jobs run")
         cluster.configure(**conf.ACCOUNTING)
+        register(cluster)
         compare_ids(cluster)
         cluster.restart(CONTROL)
+        cluster.run("scontrol", "reconfigure")
 
         wait_for_records(cluster, numbers)
 
@@ -71,9 +82,11 @@ def test_switched_on_under_waiting_jobs_they_run_with_their_numbers(release: str
 def test_the_gate_passes_a_configuration_with_accounting(release: str) -> None:
     with Cluster(release, 1, database=True, accounting=False) as cluster:
         number = submit(cluster, "sleep 3600")
+        register(cluster)
         compare_ids(cluster)
 
         said = program.run(cluster, "publish", json.dumps(conf.ACCOUNTING))
+        cluster.run("scontrol", "reconfigure")
 
         assert "accounting_storage/slurmdbd" in cluster.run("scontrol", "show", "config"), said
         assert number == [line.split()[0] for line in cluster.run("squeue", "-h").splitlines()]
@@ -132,12 +145,12 @@ def test_a_dump_is_restored_and_what_it_replaces_is_kept(recorded: Cluster) -> N
     before = submit(recorded, "true", 3)
     wait_for_records(recorded, before)
     known = records(recorded)
-    run(recorded, "from ansible.module_utils.slurmstead.accounting import storage\nstorage.hand_over(storage.dump())\n")
+    run(recorded, f"{STORAGE}storage.hand_over(storage.dump())\n")
     later = submit(recorded, "true")
     wait_for_records(recorded, later)
 
     recorded.end("slurmdbd")
-    kept = run(recorded, "from ansible.module_utils.slurmstead.accounting import storage\nprint(storage.restore())\n")
+    kept = run(recorded, f"{STORAGE}print(storage.restore())\n")
     recorded.start_slurmdbd()
 
     assert records(recorded) == known
@@ -162,7 +175,7 @@ def test_users_see_only_their_own_records(recorded: Cluster) -> None:
 
 @pytest.mark.slow
 def test_a_set_up_database_is_recognized(recorded: Cluster) -> None:
-    look = "from ansible.module_utils.slurmstead.accounting import storage\nprint(storage.is_set_up())\n"
+    look = f"{STORAGE}print(storage.is_set_up())\n"
     assert run(recorded, look) == "True"
 
     recorded.run("mariadb", text="REVOKE ALL ON slurm_acct_db.* FROM 'slurm'@'localhost';")

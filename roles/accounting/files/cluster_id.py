@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""Make slurmctld forget a cluster ID that the database does not know, before it starts.
+"""Give slurmctld the cluster ID that the database has, before it starts.
 
 From 24.05 slurmctld invents an ID at its first start, and writes it to `clustername` in its StateSaveLocation. slurmdbd
-invents another one when the cluster registers, and slurmctld then ends with "CLUSTER ID MISMATCH". Without the file,
-slurmctld takes the ID of the database; the queue stays. Usage: cluster-id STATE_DIRECTORY CLUSTER
+invents another one when it first hears of the cluster, and slurmctld then ends with "CLUSTER ID MISMATCH", at once or
+at its next reconfigure. The queue does not depend on the ID. Usage: cluster-id STATE_DIRECTORY CLUSTER
 """
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def stored(text: str) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Remove the file if it has another ID than the database; if the database does not answer, leave it."""
+    """Write the ID of the database; if it does not answer, or does not know the cluster, leave the file."""
     path, cluster = pathlib.Path(sys.argv[1]) / "clustername", sys.argv[2]
     if not path.is_file():
         return
@@ -33,8 +34,12 @@ def main() -> None:
         return
     command = ["mariadb", "--batch", "--skip-column-names", "--execute", QUERY.format(cluster)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    if done.returncode == 0 and done.stdout.strip() != number:
-        path.rename(path.with_name("clustername.before-accounting"))
+    known = done.stdout.strip()
+    if done.returncode == 0 and known.isdigit() and known != number:
+        new, seen = path.with_name("clustername.new"), path.stat()
+        new.write_text(f"{name}|{known}")
+        os.chown(new, seen.st_uid, seen.st_gid)
+        new.replace(path)
 
 
 if __name__ == "__main__":

@@ -112,14 +112,31 @@ def is_set_up() -> bool:
     return "0" not in query(IS_SET_UP)
 
 
-def unanswered(host: str) -> str:
-    """Return why slurmdbd does not answer; empty if it does."""
+def asked(host: str, *command: str, seconds: float = 30.0, text: str = "") -> tuple[int, str, str]:
+    """Run a client of slurmdbd at a host; see `run`."""
     with tempfile.NamedTemporaryFile("w", prefix="accounting-") as file:
         file.write(client_conf(host))
         file.flush()
-        code, out, err = run("env", f"SLURM_CONF={file.name}", *ASK, seconds=30)
+        return run("env", f"SLURM_CONF={file.name}", *command, seconds=seconds, text=text)
+
+
+def unanswered(host: str) -> str:
+    """Return why slurmdbd does not answer; empty if it does."""
+    code, out, err = asked(host, *ASK)
     said = (err or out).strip().splitlines()
     return (said[0] if said else f"sacctmgr exited with {code}") if code else ""
+
+
+def is_registered(host: str, cluster: str) -> bool:
+    """Say whether slurmdbd knows a cluster."""
+    return cluster in asked(host, *ASK)[1].split()
+
+
+def register(host: str, cluster: str) -> None:
+    """Make slurmdbd know a cluster, so that it has an ID before slurmctld reports. Raises StorageError."""
+    code, out, err = asked(host, "sacctmgr", "--immediate", "add", "cluster", cluster)
+    if code and not is_registered(host, cluster):
+        raise StorageError(f"slurmdbd does not accept the cluster {cluster}: {(err or out).strip()}")
 
 
 def dump() -> bytes:
