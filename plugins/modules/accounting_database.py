@@ -23,6 +23,7 @@ options:
     default: started
   host: {type: str, required: true, description: Address or name with which clients reach slurmdbd.}
   cluster: {type: str, required: true, description: Name of the cluster.}
+  state_directory: {type: path, required: true, description: 'Directory of the state of slurmctld.'}
   memory: {type: int, description: Size of MariaDB's buffer in MiB; by default a sixteenth of the memory.}
   deadline: {type: int, default: 300, description: Seconds until slurmdbd must answer.}
 author: [Slurmstead]
@@ -33,6 +34,7 @@ EXAMPLES = r"""
   accounting_database:
     host: 192.168.1.101
     cluster: home
+    state_directory: /var/lib/slurm/slurmctld
 """
 
 RETURN = r"""
@@ -50,6 +52,9 @@ from ansible.module_utils.slurmstead.accounting.storage import StorageError
 from ansible.module_utils.slurmstead.reach import durable
 from ansible.module_utils.slurmstead.reach.commands import PATH, run
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
+
+CLUSTER_ID = "/usr/local/lib/slurmstead/cluster-id"
+"""Also before each start of slurmctld; from 23.11 accounting is switched on by a reconfigure, which starts no unit."""
 
 MARIADB, SLURMDBD = "mariadb.service", "slurmdbd.service"
 PAUSE = 0.5
@@ -111,6 +116,14 @@ def daemon(host: str, cluster: str, deadline: int, dry: bool) -> Iterator[str]:
             storage.register(host, cluster)
 
 
+def identity(state_directory: str, cluster: str) -> Iterator[str]:
+    """Yield what is done so that slurmctld has the ID of the database. Raises StorageError."""
+    code, out, err = run(CLUSTER_ID, state_directory, cluster, seconds=60)
+    if code:
+        raise StorageError(f"{CLUSTER_ID}: {(err or out).strip()}")
+    yield from out.splitlines()
+
+
 def stop(dry: bool) -> Iterator[str]:
     """Yield what is done so that slurmdbd does not run; MariaDB may have other users, and stays."""
     if run("systemctl", "--quiet", "is-active", SLURMDBD)[0] == 0 or is_up(SLURMDBD):
@@ -126,12 +139,13 @@ def main() -> None:
             "state": {"type": "str", "choices": ["started", "stopped"], "default": "started"},
             "host": {"type": "str", "required": True},
             "cluster": {"type": "str", "required": True},
+            "state_directory": {"type": "path", "required": True},
             "memory": {"type": "int"},
             "deadline": {"type": "int", "default": 300},
         },
         supports_check_mode=True,
     )
-    dry, host = module.check_mode, module.params["host"]
+    dry, host, cluster = module.check_mode, module.params["host"], module.params["cluster"]
     text = storage.settings(module.params["memory"] or storage.buffer_size(storage.memory()))
     old = storage.SETTINGS.read_text() if storage.SETTINGS.is_file() else ""
     name = str(storage.SETTINGS)
@@ -144,7 +158,9 @@ def main() -> None:
             if dry:
                 module.exit_json(changed=True, notes=["MariaDB is not installed yet"], diff=diff)
             module.fail_json(msg="MariaDB is not installed here; run site.yml without --tags")
-        notes = [*database(text, dry), *daemon(host, module.params["cluster"], module.params["deadline"], dry)]
+        notes = [*database(text, dry), *daemon(host, cluster, module.params["deadline"], dry)]
+        if not dry:
+            notes += identity(module.params["state_directory"], cluster)
     except (StorageError, OSError) as error:
         module.fail_json(msg=f"accounting is not available: {error}")
     module.exit_json(changed=bool(notes), notes=notes, diff=[*diff, {"prepared": "\n".join(notes)}] if notes else [])

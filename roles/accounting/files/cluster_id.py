@@ -3,7 +3,8 @@
 
 From 24.05 slurmctld invents an ID at its first start, and writes it to `clustername` in its StateSaveLocation. slurmdbd
 invents another one when it first hears of the cluster, and slurmctld then ends with "CLUSTER ID MISMATCH", at once or
-at its next reconfigure. The queue does not depend on the ID. Usage: cluster-id STATE_DIRECTORY CLUSTER
+at its next reconfigure. The queue does not depend on the ID. Says so if it changed it.
+Usage: cluster-id STATE_DIRECTORY CLUSTER
 """
 
 import os
@@ -40,6 +41,7 @@ def main() -> None:
         new.write_text(f"{name}|{known}")
         os.chown(new, seen.st_uid, seen.st_gid)
         new.replace(path)
+        sys.stdout.write(f"{path}: {number} is now {known}\n")
 
 
 if __name__ == "__main__":
