@@ -30,6 +30,7 @@ ROLES = PROJECT / "roles"
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 core_gres = importlib.import_module("ansible.module_utils.slurmstead.hardware.core_gres")
 hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware.report")
+shares = importlib.import_module("ansible.module_utils.slurmstead.accounting.wanted")
 conf_size = importlib.import_module("ansible.module_utils.slurmstead.conf.size")
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.conf.text")
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.hardware.node_lines")
@@ -50,6 +51,37 @@ def files_directory(inventory_dir: str | None) -> str:
     """Return the directory `files` beside the inventory, or the project's if the inventory has none."""
     own = pathlib.Path(inventory_dir, "files") if inventory_dir else None
     return str(own if own and own.is_dir() else PROJECT / "files")
+
+
+def share_people(users: list[dict[str, Any]], groups: list[dict[str, Any]]) -> list[dict[str, str]]:
+    """Return the users for the role `shares`: each counts for the first of its groups that is declared.
+
+    >>> share_people([{"name": "ann", "groups": ["sudo", "bio"]}, {"name": "bob"}], [{"name": "bio", "gid": 3001}])
+    [{'name': 'ann', 'account': 'bio'}, {'name': 'bob', 'account': ''}]
+    """
+    known = {group["name"] for group in groups}
+    return [
+        {"name": user["name"], "account": next((group for group in _groups(user) if group in known), "")}
+        for user in users
+    ]
+
+
+def _groups(user: Mapping[str, Any]) -> list[str]:
+    return [*([user["group"]] if user.get("group") else []), *(user.get("groups") or [])]
+
+
+def share_config(
+    template: str,
+    low: str,
+    accounts: dict[str, Any],
+    users: dict[str, Any],
+    qos: dict[str, Any],
+    half_life: str | None,
+) -> dict[str, Any]:
+    """Return the keys of slurm.conf that the variables of the role `shares` need."""
+    declared = shares.Declared(template, low, accounts=accounts, users=users, qos=qos)
+    keys: dict[str, Any] = shares.slurm_config(declared, half_life)
+    return keys
 
 
 def programs(directory: str) -> dict[str, str]:
@@ -309,6 +341,8 @@ class FilterModule:
             "router_dnsmasq": router_dnsmasq,
             "router_hosts": router_hosts,
             "router_table": router_table,
+            "share_config": share_config,
+            "share_people": share_people,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
             "slurmd_parameters": slurmd_parameters,

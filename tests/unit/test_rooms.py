@@ -54,7 +54,7 @@ PLUGINS = House(
         "doctor": "accounting change gate conf hardware workers slurm identity reach",
         "change": "gate conf workers slurm reach",
         "gate": "conf slurm",
-        "inventory": "conf network slurm storage identity people",
+        "inventory": "accounting conf network slurm storage identity people",
         "people": "identity",
         "hardware": "conf reach",
         "accounting": "reach",

@@ -15,7 +15,7 @@ import pytest
 
 from slurmstead.paths import PLAYBOOKS
 
-ON = {"accounting_enabled": True}
+ON = {"accounting_enabled": True, "shares_template": "course", "shares_low": "requeue"}
 
 
 def configure(lab: Any, *arguments: str, **variables: Any) -> Any:
@@ -79,6 +79,15 @@ def test_both_daemons_return_after_they_were_killed(lab: Any, switched_on: str) 
     while not (answer := lab.root(lab.control, asked).strip()) and time.monotonic() < until:
         time.sleep(1)
     assert switched_on and answer
+
+
+def test_a_user_has_an_account_with_limits(lab: Any, switched_on: str) -> None:
+    shown = lab.root(lab.control, "sacctmgr -nP show assoc format=Account,User,QOS user=alice")
+    words = "sbatch --parsable --test-only --qos=low --wrap=true"
+    lab.root(lab.control, f"cd / && setpriv --reuid=alice --regid=alice --init-groups {words}")
+
+    assert switched_on and shown.split("|")[1] == "alice"
+    assert "low" in shown.split("|")[2]
 
 
 def test_lost_records_come_back_from_a_backup(lab: Any, switched_on: str, tmp_path: pathlib.Path) -> None:

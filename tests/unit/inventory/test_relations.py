@@ -579,6 +579,51 @@ SLURM_CASES = {
     ),
 }
 
+SHARE_CASES = {
+    "an unknown key of an account": case(
+        "shares_accounts",
+        {"bio": {"Fairshares": 2}},
+        'has the key "Fairshares" of bio, which Slurmstead does not know. Did you mean Fairshare?',
+    ),
+    "an account in capitals": case(
+        "shares_accounts", {"Bio": {}}, 'has the name "Bio". Use lower case, digits, and . _ -.'
+    ),
+    "accounts in a circle": case(
+        "shares_accounts", {"a": {"Parent": "a"}}, "has a circle: a below a. Correct a Parent."
+    ),
+    "a time without quotes": case(
+        "shares_users",
+        {"ann": {"MaxWall": 14400}},
+        "has MaxWall: 14400 of ann, which is not a text: YAML reads 4:00:00 as a number; write it in quotes. "
+        "See sacctmgr(1).",
+    ),
+    "a QOS without keys": case(
+        "shares_qos", {"course": 5}, "has 5 for course. Write keys and values, such as {Fairshare: 2}."
+    ),
+    "a limit that is no number": case(
+        "shares_qos",
+        {"course": {"MaxJobsPerUser": "few"}},
+        'has MaxJobsPerUser: "few" of course, which is neither a number nor null. See sacctmgr(1).',
+    ),
+    "low without a way": case(
+        "shares_qos",
+        {"low": {"Priority": 1}},
+        "has low, which no job can use without shares_low. Set shares_low to wait or requeue.",
+    ),
+    "a user to remove": case(
+        "shares_remove_users",
+        ["alice"],
+        "has alice, who is in accounts_users. Remove alice from one of the two.",
+        accounts_users=[user("alice", 2001)],
+    ),
+    "a half life": case(
+        "shares_half_life",
+        "soon",
+        "is \"soon\", which is not a time such as '4:00:00', '1-00:00:00' or '240' (minutes). "
+        "Write a time such as '7-0'.",
+    ),
+}
+
 ENGINE_CASES = {
     "a user of the broker without an account": case(
         "celery_broker_users",
@@ -653,6 +698,7 @@ CASES = {
     **ROUTER_CASES,
     **SLURM_CASES,
     **ENGINE_CASES,
+    **SHARE_CASES,
     **LAB_CASES,
 }
 
@@ -688,6 +734,7 @@ def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Sai
     everywhere |= {"slurm_nodes": {"node1": {"Weight": 1}}, "slurm_partitions": {"main": {"Nodes": "ALL"}}}
     everywhere |= {"accounts_users": [user("alice", 2001)], "accounts_groups": [{"name": "lab", "gid": 3000}]}
     everywhere |= {"accounts_by_hand": ["ubuntu"], "slurm_private_jobs": False}
+    everywhere |= {"shares_accounts": {"bio": {}}, "shares_qos": {"gpu": {}}, "shares_users": {"ann": {}}}
     everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
 
     found = said(everywhere=everywhere, node4={variable: own})

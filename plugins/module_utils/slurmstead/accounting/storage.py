@@ -86,10 +86,13 @@ def memory() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
-def client_conf(host: str) -> str:
-    """Return a slurm.conf with which clients ask slurmdbd, also while the cluster's own does not name it."""
+def client_conf(host: str, cluster: str = "any") -> str:
+    """Return a slurm.conf with which clients ask slurmdbd, also while the cluster's own does not name it.
+
+    :param cluster: the one whose default accounts are shown
+    """
     kind = "AccountingStorageType=accounting_storage/slurmdbd"
-    return f"ClusterName=any\nSlurmctldHost={host}\nAuthType=auth/munge\n{kind}\nAccountingStorageHost={host}\n"
+    return f"ClusterName={cluster}\nSlurmctldHost={host}\nAuthType=auth/munge\n{kind}\nAccountingStorageHost={host}\n"
 
 
 def query(text: str, seconds: float = 60.0) -> list[str]:
@@ -112,10 +115,12 @@ def is_set_up() -> bool:
     return "0" not in query(IS_SET_UP)
 
 
-def asked(host: str, *command: str, seconds: float = 30.0, text: str = "") -> tuple[int, str, str]:
+def asked(
+    host: str, *command: str, cluster: str = "any", seconds: float = 30.0, text: str = ""
+) -> tuple[int, str, str]:
     """Run a client of slurmdbd at a host; see `run`."""
     with tempfile.NamedTemporaryFile("w", prefix="accounting-") as file:
-        file.write(client_conf(host))
+        file.write(client_conf(host, cluster))
         file.flush()
         return run("env", f"SLURM_CONF={file.name}", *command, seconds=seconds, text=text)
 

@@ -9,6 +9,7 @@ from typing import Any
 from ansible.module_utils.slurmstead.inventory.model import HostViolation
 
 CLUSTER_WIDE = (
+    "accounting_enabled",
     "accounts_by_hand",
     "accounts_groups",
     "accounts_home_root",
@@ -20,6 +21,9 @@ CLUSTER_WIDE = (
     "nfs_client_path",
     "nfs_client_source",
     "scratch_path",
+    "shares_accounts",
+    "shares_qos",
+    "shares_users",
     "slurm_cgroup_config",
     "slurm_cluster_name",
     "slurm_config",

@@ -1,0 +1,186 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What is in slurmdbd's database, and the commands that make it what is wanted. Pure functions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ansible.module_utils.slurmstead.accounting import limits
+from ansible.module_utils.slurmstead.accounting.limits import ASSOCIATION, QOS, Key
+from ansible.module_utils.slurmstead.accounting.wanted import Wanted
+
+SHOW = ("sacctmgr", "--noheader", "--parsable2", "show")
+MOST = 8
+"""Names in a line for people."""
+
+Keys = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Present:
+    """What the database has, as it shows it: values by key."""
+
+    qos: Mapping[str, Keys] = field(default_factory=dict)
+    accounts: Mapping[str, Keys] = field(default_factory=dict)
+    parents: Mapping[str, str] = field(default_factory=dict)
+    users: Mapping[tuple[str, str], Keys] = field(default_factory=dict)
+    """by account and name"""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """the default account, by user"""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A command of sacctmgr, and what it does."""
+
+    command: str
+    line: str
+    early: bool = False
+    """Whether a process of its own must make it first: sacctmgr reads the list of all QOS only once."""
+
+
+def questions(cluster: str) -> dict[str, tuple[str, ...]]:
+    """Return the commands whose output `read` understands; four, however many users there are."""
+    own = ["Account", "User", "Partition", *(key.column for key in ASSOCIATION.values())]
+    return {
+        "qos": (*SHOW, "qos", f"format={','.join(['Name', *(key.column for key in QOS.values())])}"),
+        # Their own values, not those of their parents.
+        "own": (*SHOW, "assoc", f"cluster={cluster}", "wopinfo", "withrawqoslevel", f"format={','.join(own)}"),
+        "tree": (*SHOW, "assoc", f"cluster={cluster}", "format=Account,User,ParentName,Partition"),
+        "users": (*SHOW, "user", "format=User,DefaultAccount"),
+    }
+
+
+def read(answers: Mapping[str, str]) -> Present:
+    """Return what the answers to `questions` say.
+
+    >>> read({"qos": "", "own": "", "tree": "home||root|\\nhome|ann||", "users": "ann|home"}).parents
+    {'home': 'root'}
+    """
+    qos = {name: dict(zip(QOS, values, strict=True)) for name, *values in _rows(answers["qos"])}
+    accounts, users = {}, {}
+    for account, user, partition, *values in _rows(answers["own"]):
+        keys = dict(zip(ASSOCIATION, values, strict=True))
+        if user and not partition:
+            users[account, user] = keys
+        elif not user:
+            accounts[account] = keys
+    parents = {account: parent for account, user, parent, _ in _rows(answers["tree"]) if not user and account != "root"}
+    defaults = {user: account for user, account in _rows(answers["users"])}
+    return Present(qos, accounts, parents, users, defaults)
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    return (line.split("|") for line in text.splitlines() if line)
+
+
+def changes(cluster: str, wanted: Wanted, present: Present) -> list[Change]:
+    """Return the commands, in an order in which each can succeed: QOS, accounts from the root on, users."""
+    return [
+        *_qos(wanted, present),
+        *_accounts(cluster, wanted, present),
+        *_users(cluster, wanted, present),
+    ]
+
+
+def _settings(keys: Mapping[str, Key], wanted: Mapping[str, limits.Value], shown: Keys) -> list[str]:
+    names = limits.differing(keys, wanted, shown)
+    # A default QOS must be one of those that are allowed before.
+    return [limits.setting(name, keys[name], wanted[name], shown.get(name, "")) for name in sorted(names, key=_last)]
+
+
+def _last(name: str) -> tuple[bool, str]:
+    return name == "DefaultQOS", name
+
+
+def _qos(wanted: Wanted, present: Present) -> Iterator[Change]:
+    for name, keys in sorted(wanted.qos.items()):
+        words = _settings(QOS, keys, present.qos.get(name, {}))
+        if name not in present.qos:
+            # Another QOS must exist before this one can preempt it.
+            preempt = [word for word in words if word.startswith("Preempt=")]
+            words = [word for word in words if word not in preempt]
+            yield Change(" ".join(["add qos", name, *words]), " ".join(["+ qos", name, *words]), early=True)
+            words = preempt
+        if words:
+            yield Change(" ".join([f"modify qos where name={name} set", *words]), " ".join(["~ qos", name, *words]))
+
+
+def _accounts(cluster: str, wanted: Wanted, present: Present) -> Iterator[Change]:
+    for name in _from_the_root(wanted.parents):
+        parent, shown = wanted.parents[name], present.accounts.get(name, {})
+        words = _settings(ASSOCIATION, wanted.accounts.get(name, {}), shown)
+        if name not in present.accounts:
+            own = [f"parent={parent}", f"cluster={cluster}", f"Description={name}", f"Organization={name}", *words]
+            yield Change(" ".join(["add account", name, *own]), " ".join([f"+ account {name} below {parent}", *words]))
+            continue
+        where = f"modify account where name={name} cluster={cluster} set"
+        # A command with a value that it does not change does nothing at all.
+        if present.parents.get(name, "root") != parent:
+            yield Change(f"{where} parent={parent}", f"~ account {name} below {parent}")
+        if words:
+            yield Change(" ".join([where, *words]), " ".join(["~ account", name, *words]))
+
+
+def _from_the_root(parents: Mapping[str, str]) -> list[str]:
+    """Return names, each after its parent; those in a circle come last."""
+    found: list[str] = []
+    waiting = sorted(parents)
+    while waiting:
+        ready = [name for name in waiting if parents[name] not in waiting] or waiting
+        found += ready
+        waiting = [name for name in waiting if name not in ready]
+    return found
+
+
+def _users(cluster: str, wanted: Wanted, present: Present) -> Iterator[Change]:
+    """Users with the same command share it: each command is a transaction, and an update of slurmctld."""
+    new, changed, moved = defaultdict(list), defaultdict(list), defaultdict(list)
+    for name, user in sorted(wanted.users.items()):
+        shown = present.users.get((user.account, name))
+        words = " ".join(_settings(ASSOCIATION, user.keys, shown or {}))
+        if shown is None:
+            new[user.account, words].append(name)
+        elif words:
+            changed[user.account, words].append(name)
+        if present.defaults.get(name, user.account) != user.account:
+            moved[user.account].append(name)
+    for (account, words), names in new.items():
+        command = f"add user name={','.join(names)} account={account} cluster={cluster} {words}".strip()
+        yield Change(command, f"+ {_people(names)} in account {account} {words}".strip())
+    for (account, words), names in changed.items():
+        where = f"name={','.join(names)} account={account} cluster={cluster}"
+        yield Change(f"modify user where {where} set {words}", f"~ {_people(names)} in account {account} {words}")
+    for account, names in moved.items():
+        where = f"name={','.join(names)} cluster={cluster}"
+        yield Change(
+            f"modify user where {where} set DefaultAccount={account}", f"~ {_people(names)}: default account {account}"
+        )
+
+
+def _people(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return f"{'user' if len(names) == 1 else 'users'} {', '.join(names[:MOST])}{more}"
+
+
+def batches(changes: Sequence[Change]) -> list[list[Change]]:
+    """Return the changes by process that makes them; most runs have none, or one."""
+    parts = [[change for change in changes if change.early is early] for early in (True, False)]
+    return [part for part in parts if part]
+
+
+def removals(cluster: str, users: Sequence[str], accounts: Sequence[str], present: Present) -> list[Change]:
+    """Return the commands that remove users and accounts; their jobs stay recorded."""
+    known = {name for _, name in present.users}
+    found = [name for name in sorted(users) if name in known]
+    gone = [
+        Change(f"remove user where name={','.join(found)} cluster={cluster}", f"- {_people(found)}") if found else None
+    ]
+    gone += [
+        Change(f"remove account where name={name} cluster={cluster}", f"- account {name}")
+        for name in sorted(accounts)
+        if name in present.accounts
+    ]
+    return [change for change in gone if change]

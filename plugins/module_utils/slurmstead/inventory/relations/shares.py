@@ -1,0 +1,70 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules for shares and limits: sacctmgr would find such a mistake only after users exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible.module_utils.slurmstead.accounting import limits
+from ansible.module_utils.slurmstead.accounting.limits import ASSOCIATION, QOS, Key
+from ansible.module_utils.slurmstead.accounting.wanted import LOW
+from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_mean, shown
+
+Values = Mapping[str, Any]
+
+
+def share_accounts_are_possible(shares_accounts: Values) -> Iterator[Violation]:
+    """An account has a name and keys that Slurm knows, and no parents in a circle."""
+    yield from _keys("shares_accounts", shares_accounts, {**ASSOCIATION, "Parent": Key("", "word")})
+    for name in shares_accounts:
+        seen, parent = [str(name)], name
+        while isinstance(shares_accounts.get(parent), Mapping) and (parent := shares_accounts[parent].get("Parent")):
+            if parent in seen:
+                way = " below ".join([*seen, str(parent)])
+                yield "shares_accounts", f"has a circle: {way}", "Correct a Parent"
+                break
+            seen.append(str(parent))
+
+
+def share_users_are_possible(shares_users: Values) -> Iterator[Violation]:
+    """A user has keys that Slurm knows."""
+    yield from _keys("shares_users", shares_users, {**ASSOCIATION, "Account": Key("", "word")})
+
+
+def share_qos_are_possible(shares_qos: Values, shares_low: str) -> Iterator[Violation]:
+    """A QOS has a name and keys that Slurm knows."""
+    yield from _keys("shares_qos", shares_qos, QOS)
+    if LOW in shares_qos and shares_low == "none":
+        advice = "Set shares_low to wait or requeue"
+        yield "shares_qos", f"has {LOW}, which no job can use without shares_low", advice
+
+
+def removed_users_are_no_people(
+    shares_remove_users: Sequence[str], accounts_users: Sequence[Mapping[str, Any]]
+) -> Iterator[Violation]:
+    """A user who can log in must be able to submit."""
+    for name in sorted({str(user["name"]) for user in accounts_users} & {str(name) for name in shares_remove_users}):
+        advice = f"Remove {name} from one of the two"
+        yield "shares_remove_users", f"has {name}, who is in accounts_users", advice
+
+
+def half_life_is_a_time(shares_half_life: str | None) -> Iterator[Violation]:
+    """YAML reads 12:00:00 as a number."""
+    if shares_half_life and (why := limits.wrong(Key("", "time"), shares_half_life)):
+        yield "shares_half_life", f"is {shown(shares_half_life)}, which {why}", "Write a time such as '7-0'"
+
+
+def _keys(variable: str, values: Values, known: Mapping[str, Key]) -> Iterator[Violation]:
+    for name, keys in values.items():
+        if variable != "shares_users" and not limits.NAME.fullmatch(str(name)):
+            yield variable, f"has the name {shown(name)}", "Use lower case, digits, and . _ -"
+        if not isinstance(keys, Mapping):
+            yield variable, f"has {shown(keys)} for {name}", "Write keys and values, such as {Fairshare: 2}"
+            continue
+        for key, value in keys.items():
+            if key not in known:
+                advice = did_you_mean(str(key), known, f"Use one of {', '.join(sorted(known))}")
+                yield variable, f"has the key {shown(key)} of {name}, which Slurmstead does not know", advice
+            elif why := limits.wrong(known[key], value):
+                yield variable, f"has {key}: {shown(value)} of {name}, which {why}", "See sacctmgr(1)"

@@ -1,0 +1,166 @@
+"""Shares and limits with a real slurmdbd: written once, kept, enforced, and fast for many."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead.accounting.wanted import Declared, slurm_config
+from ansible.module_utils.slurmstead.reach import remote_call
+from tests.native.cluster import Cluster
+from tests.native.gate import program as gate_program
+
+MODULE = """
+import json, sys
+from ansible.module_utils.slurmstead.accounting import difference, storage
+from ansible.module_utils.slurmstead.accounting.wanted import Declared, wanted
+
+def plan():
+    answers = {}
+    for about, command in difference.questions("native").items():
+        code, answers[about], err = storage.asked("control", *command, cluster="native", seconds=100)
+        assert not code, err
+    found = difference.read(answers)
+    given = json.loads(GIVEN)
+    gone = difference.removals("native", given.pop("remove", []), [], found)
+    return [*difference.changes("native", wanted(Declared(**given), ["bob"]), found), *gone]
+
+changes = plan()
+out = err = ""
+for batch in difference.batches(changes):
+    text = "".join(change.command + "\\n" for change in batch)
+    code, *said = storage.asked("control", "sacctmgr", "--immediate", cluster="native", seconds=500, text=text)
+    out, err = out + said[0], err + said[1]
+print(json.dumps({"lines": [change.line for change in changes], "left": [change.line for change in plan()],
+    "said": out[-2000:] + err}))
+"""
+COURSE: dict[str, Any] = {
+    "template": "course",
+    "low": "requeue",
+    "people": [{"name": "alice", "account": "Course"}],
+    "qos": {"course": {"MaxJobsPerUser": 2, "MaxSubmitJobsPerUser": 6, "MaxTRESPerUser": {"cpu": 3}}},
+}
+
+
+def keep(cluster: Cluster, **given: Any) -> list[str]:
+    """Set shares as the module does; return what was changed. What is left to do fails the test."""
+    text = f"GIVEN = {json.dumps(given)!r}\n{MODULE}"
+    program = remote_call.PROGRAM.partition("called =")[0].format(
+        sources=remote_call.sources(remote_call.imports("", text))
+    )
+    done = json.loads(cluster.run("python3", "-", text=program + text, seconds=600))
+    assert done["left"] == [], done
+    lines: list[str] = done["lines"]
+    return lines
+
+
+@pytest.fixture(scope="module")
+def course(release: str) -> Iterator[Cluster]:
+    """A cluster with a course whose student is alice; bob only can log in."""
+    with Cluster(release, 2, database=True) as cluster:
+        # Submitted before there are shares.
+        cluster.run("sbatch", "--hold", "--output=/dev/null", "--mem=10", "--wrap=true", user="bob")
+        assert keep(cluster, **COURSE) != []
+        keys = {name: str(value) for name, value in slurm_config(Declared(**COURSE)).items()}
+        said = gate_program.run(cluster, "publish", json.dumps(keys))
+        assert "ASSOCIATIONS,LIMITS,QOS,SAFE" in cluster.run("scontrol", "show", "config").upper(), said
+        yield cluster
+
+
+def test_a_job_from_before_the_limits_still_runs(course: Cluster) -> None:
+    course.run("scontrol", "release", "1")
+
+    course.wait_for(
+        lambda: "COMPLETED" in course.run("sacct", "-nXP", "-j", "1", "--format=State"), 60, "the job from before"
+    )
+    assert course.run("sacct", "-nXP", "-j", "1", "--format=User") == "bob"
+
+
+def test_a_second_time_nothing_changes(course: Cluster) -> None:
+    assert keep(course, **COURSE) == []
+
+
+def test_who_can_log_in_can_submit(course: Cluster) -> None:
+    shown = [course.run("sbatch", "--test-only", "--wrap=true", user=user) for user in ("alice", "bob", "root")]
+
+    assert shown == ["", "", ""]
+
+
+def test_a_student_is_limited_and_others_are_not(course: Cluster) -> None:
+    def submit(user: str) -> bool:
+        job = ("sbatch", "--output=/dev/null", "--mem=10", "--wrap=sleep 600")
+        return course.tried(*job, user=user).returncode == 0
+
+    taken = {user: sum(submit(user) for _ in range(8)) for user in ("alice", "bob")}
+    course.wait_for(lambda: course.run("squeue", "-h", "-t", "R", "-u", "bob").count("\n") >= 3, 30, "bob's jobs run")
+    running = len(course.run("squeue", "-h", "-t", "R", "-u", "alice").splitlines())
+    course.run("scancel", "--user=alice")
+    course.run("scancel", "--user=bob")
+    course.wait_until_idle()
+
+    assert taken == {"alice": 6, "bob": 8}
+    assert running <= 2
+
+
+@pytest.mark.slow
+def test_a_job_of_low_gives_way_and_runs_again(course: Cluster) -> None:
+    words = ("sbatch", "--parsable", "--output=/dev/null", "--mem=10", "--exclusive")
+    low = course.run(*words, "--qos=low", "-N2", "--requeue", "--wrap=sleep 3", user="bob")
+    course.wait_for(lambda: course.run("squeue", "-h", "-t", "R", "-j", low), 30, "the low job runs")
+
+    high = course.run(*words, "-N2", "--wrap=sleep 1", user="bob")
+    course.wait_for(lambda: course.run("squeue", "-h", "-t", "R,CG", "-j", high), 30, "the other job runs")
+
+    course.wait_for(lambda: not course.run("squeue", "-h"), 240, "both jobs end")
+    states = course.run("sacct", "-nXP", "-D", "-j", low, "--format=State").splitlines()
+    assert states[-1] == "COMPLETED" and len(states) == 2, states
+
+
+@pytest.mark.slow
+def test_what_is_not_declared_stays_and_removal_must_be_told(course: Cluster) -> None:
+    course.run("sacctmgr", "-i", "add", "account", "guests")
+    course.run("sacctmgr", "-i", "modify", "user", "alice", "set", "MaxJobs=1")
+    assert keep(course, **COURSE) == []
+
+    lines = keep(course, **{**COURSE, "people": [], "users": {"bob": {"MaxWall": "1:00:00"}}})
+
+    assert lines == ["~ user bob in account staff MaxWall=1:00:00"]
+    shown = course.run("sacctmgr", "-nP", "show", "assoc", "format=Account,User,MaxJobs,MaxWall", "wopinfo")
+    assert {"guests|||", "course|alice|1|"} <= set(shown.splitlines())
+    assert keep(course, **{**COURSE, "people": [], "remove": ["alice"]}) == ["- user alice"]
+    assert keep(course, **COURSE) == ["+ user alice in account course"]
+
+
+@pytest.mark.slow
+def test_limits_are_changed_and_cleared(course: Cluster) -> None:
+    limits = {"GrpTRES": {"cpu": 8, "mem": "4G"}, "MaxJobs": 5, "MaxWall": "2:00:00", "Parent": "school"}
+    keep(course, **{**COURSE, "accounts": {"course": limits}})
+    other = {"GrpTRES": {"cpu": 6}, "MaxJobs": None, "MaxWall": None, "Parent": "school"}
+    assert len(keep(course, **{**COURSE, "accounts": {"course": other}})) == 1
+
+    shown = course.run("sacctmgr", "-nP", "show", "assoc", "account=course", "format=User,GrpTRES,MaxJobs,MaxWall")
+    assert "|cpu=6||" in shown.splitlines()
+    keep(course, **{**COURSE, "accounts": {"course": {"GrpTRES": None}}})
+
+
+@pytest.mark.slow
+def test_ten_thousand_people_take_less_than_a_minute(release: str) -> None:
+    people = [f"u{number:05}" for number in range(10_000)]
+    with Cluster(release, 1, database=True) as cluster:
+        lines = "".join(f"{name}:x:{number}:{number}::/:/bin/sh\n" for number, name in enumerate(people, 10_001))
+        cluster.run("tee", "-a", "/etc/passwd", text=lines)
+        given = {"template": "lab", "people": [{"name": name, "account": f"group{name[-1]}"} for name in people]}
+
+        started = time.monotonic()
+        first = keep(cluster, **given)
+        took = time.monotonic() - started
+        started = time.monotonic()
+
+        assert (keep(cluster, **given), len(first)) == ([], 22)
+        assert took < 60, took
+        assert time.monotonic() - started < 15
+        assert cluster.run("sacctmgr", "-nP", "show", "assoc", "format=User").count("u0") == 10_000

@@ -1,0 +1,154 @@
+"""What an inventory wants of accounts, users and QOS, and the commands that bring it about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible.module_utils.slurmstead.accounting import difference, limits
+from ansible.module_utils.slurmstead.accounting.difference import Present
+from ansible.module_utils.slurmstead.accounting.wanted import Declared, slurm_config, wanted
+
+ANN, BOB = {"name": "ann", "account": "Bio"}, {"name": "bob", "account": ""}
+
+
+def commands(declared: Declared, present: Present | None = None, logins: tuple[str, ...] = ()) -> list[str]:
+    return [one.command for one in difference.changes("c", wanted(declared, logins), present or Present())]
+
+
+def made(declared: Declared, **more: Any) -> Present:
+    """What the database has after all is done."""
+    whole = wanted(declared)
+    return Present(
+        qos={name: {key: limits.text(value) for key, value in keys.items()} for name, keys in whole.qos.items()},
+        accounts={
+            name: {key: limits.text(value) for key, value in keys.items()} for name, keys in whole.accounts.items()
+        },
+        parents=whole.parents,
+        users={(user.account, name): {} for name, user in whole.users.items()},
+        defaults={name: user.account for name, user in whole.users.items()},
+        **more,
+    )
+
+
+def test_at_home_all_are_in_one_account_without_limits() -> None:
+    assert commands(Declared(people=(ANN, BOB)), logins=("debian",)) == [
+        "add account home parent=root cluster=c Description=home Organization=home",
+        "add user name=ann,bob,debian account=home cluster=c",
+    ]
+
+
+def test_in_a_lab_each_group_is_an_account() -> None:
+    found = wanted(Declared("lab", people=(ANN, BOB), accounts={"bio": {"Parent": "uni", "Fairshare": 3}}))
+
+    assert {name: user.account for name, user in found.users.items()} == {"ann": "bio", "bob": "users"}
+    assert found.parents == {"bio": "uni", "uni": "root", "users": "root"}
+    assert found.accounts["bio"] == {"Fairshare": 3}
+
+
+def test_in_a_course_students_are_limited_and_staff_is_not() -> None:
+    found = wanted(Declared("course", people=(ANN, BOB), qos={"course": {"MaxJobsPerUser": 2, "Flags": None}}))
+
+    assert found.accounts == {"bio": {"QOS": ["course"], "DefaultQOS": "course"}, "staff": {}}
+    assert found.qos == {
+        "course": {"Flags": None, "MaxJobsPerUser": 2, "MaxSubmitJobsPerUser": 100, "MaxTRESPerUser": "cpu=8"}
+        | {"MaxWall": "4:00:00"}
+    }
+
+
+def test_jobs_that_give_way_have_a_qos_that_all_others_interrupt() -> None:
+    found = wanted(Declared("course", low="requeue", people=(ANN,)))
+
+    assert found.qos["low"] == {"Priority": 0, "PreemptMode": "requeue"}
+    assert {name for name, keys in found.qos.items() if keys.get("Preempt") == "low"} == {"normal", "course"}
+    assert found.accounts["staff"]["QOS"] == ["normal", "low"]
+
+
+def test_a_new_qos_comes_in_a_process_of_its_own() -> None:
+    changes = difference.changes("c", wanted(Declared(low="requeue", people=(ANN,))), Present(qos={"normal": {}}))
+
+    assert [[change.command.split()[1] for change in part] for part in difference.batches(changes)] == [
+        ["qos"],
+        ["qos", "account", "user"],
+    ]
+
+
+def test_what_is_there_needs_no_command() -> None:
+    declared = Declared("course", low="wait", people=(ANN, BOB), accounts={"bio": {"GrpTRES": {"cpu": 8}}})
+
+    assert commands(declared, made(declared)) == []
+
+
+def test_what_is_there_besides_stays() -> None:
+    declared = Declared("lab", people=(ANN,))
+    present = made(declared)
+    more = {("bio", "carl"): {"MaxJobs": "3"}, ("guests", "ann"): {}}
+    accounts = {**present.accounts, "guests": {"MaxJobs": "1"}}
+
+    assert commands(declared, Present({"gpu": {}}, accounts, present.parents, {**present.users, **more})) == []
+
+
+def test_who_changes_groups_gets_a_new_default_account() -> None:
+    before, after = Declared("lab", people=(ANN,)), Declared("lab", people=({**ANN, "account": "physics"},))
+
+    assert commands(after, made(before)) == [
+        "add account physics parent=root cluster=c Description=physics Organization=physics",
+        "add user name=ann account=physics cluster=c",
+        "modify user where name=ann cluster=c set DefaultAccount=physics",
+    ]
+
+
+def test_an_account_moves_and_changes_in_two_commands() -> None:
+    before = Declared("lab", people=(ANN,), accounts={"uni": {}})
+    after = Declared("lab", people=(ANN,), accounts={"uni": {}, "bio": {"Parent": "uni", "MaxJobs": 4}})
+
+    assert commands(after, made(before)) == [
+        "modify account where name=bio cluster=c set parent=uni",
+        "modify account where name=bio cluster=c set MaxJobs=4",
+    ]
+
+
+def test_a_thousand_users_are_one_command() -> None:
+    people = tuple({"name": f"u{number}", "account": "course"} for number in range(1000))
+
+    found = difference.changes("c", wanted(Declared("course", people=people)), Present())
+
+    assert [change.line for change in found if "user" in change.line] == [
+        "+ users u0, u1, u10, u100, u101, u102, u103, u104 and 992 more in account course"
+    ]
+
+
+def test_removal_is_told_and_finds_what_is_there() -> None:
+    found = difference.removals("c", ["ann", "zoe"], ["bio", "none"], made(Declared("lab", people=(ANN,))))
+
+    assert [change.line for change in found] == ["- user ann", "- account bio"]
+
+
+@pytest.mark.parametrize(
+    ("key", "one", "other"),
+    [
+        (limits.QOS["MaxWall"], "1-00:00:00", "1440"),
+        (limits.QOS["MaxWall"], "1-0", "24:00:00"),
+        (limits.QOS["Flags"], "DenyOnLimit,NoReserve", "noreserve,denyonlimit"),
+        (limits.QOS["MaxTRESPerUser"], "cpu=8,mem=1T", "mem=1024G,cpu=8"),
+        (limits.QOS["UsageFactor"], "1.000000", "1"),
+        (limits.ASSOCIATION["Fairshare"], "PARENT", "parent"),
+    ],
+)
+def test_two_ways_to_write_a_value_are_the_same(key: limits.Key, one: str, other: str) -> None:
+    assert limits.meaning(key, one) == limits.meaning(key, other) is not None
+
+
+@pytest.mark.parametrize("value", ["a b", "1\nremove user where name=ann", "'x'"])
+def test_a_value_cannot_end_its_command(value: str) -> None:
+    assert limits.wrong(limits.QOS["Flags"], value)
+
+
+def test_slurm_asks_for_accounts_only_where_there_are_limits() -> None:
+    assert slurm_config(Declared(people=(ANN,))) == {}
+    assert "limits" in slurm_config(Declared(users={"ann": {"MaxJobs": 1}}))["AccountingStorageEnforce"]
+    assert slurm_config(Declared("lab", low="requeue"), "2-0").items() >= {
+        ("PreemptType", "preempt/qos"),
+        ("PriorityDecayHalfLife", "2-0"),
+    }
