@@ -16,6 +16,15 @@ from tests.native.gate import program
 STORAGE = "from ansible.module_utils.slurmstead.accounting import storage\n"
 STATE = "/var/lib/slurm/slurmctld"
 CLUSTER_ID = ROOT / "roles/accounting/files/cluster_id.py"
+SMALL_DISK = """
+set -e
+mkdir /small
+mount -t tmpfs -o size=260m tmpfs /small
+cp -a /var/lib/mysql/. /small
+chown mysql:mysql /small
+mount --move /small /var/lib/mysql 2>/dev/null || mount --bind /small /var/lib/mysql
+"""
+SEFF = ROOT / "roles/accounting/files/seff.py"
 JOB = ("sbatch", "--parsable", "--output=/dev/null", "--mem=10")
 
 
@@ -141,6 +150,28 @@ def test_no_record_is_lost_if_the_database_is_killed(recorded: Cluster) -> None:
 
 
 @pytest.mark.slow
+def test_no_record_is_lost_while_the_disk_of_the_database_is_full(release: str) -> None:
+    with Cluster(release, 2, database=True) as cluster:
+        cluster.end("slurmdbd")
+        cluster.end("mariadbd")
+        cluster.run("sh", "-c", SMALL_DISK)
+        cluster.start_database()
+        cluster.start_slurmdbd()
+        cluster.tried("dd", "if=/dev/zero", "of=/var/lib/mysql/filler", "bs=64k")
+        assert cluster.run("df", "--output=avail", "/var/lib/mysql").split()[-1] == "0"
+
+        numbers = submit(cluster, "true", 60)
+        cluster.wait_for(lambda: not cluster.run("squeue", "-h"), 120, "all jobs end without room for records")
+        cluster.run("rm", "/var/lib/mysql/filler")
+        for name, start in {"mariadbd": cluster.start_database, "slurmdbd": cluster.start_slurmdbd}.items():
+            if not cluster.tried("pgrep", "-x", name).stdout:
+                start()
+
+        wait_for_records(cluster, numbers)
+        assert len(numbers) == 60
+
+
+@pytest.mark.slow
 def test_a_dump_is_restored_and_what_it_replaces_is_kept(recorded: Cluster) -> None:
     before = submit(recorded, "true", 3)
     wait_for_records(recorded, before)
@@ -171,6 +202,10 @@ def test_users_see_only_their_own_records(recorded: Cluster) -> None:
 
     assert number[0] in own.splitlines()
     assert other == ""
+    shown = recorded.run("python3", "-", number[0], text=SEFF.read_text(), user="alice")
+    assert shown.splitlines()[0] == f"Job {number[0]} of alice in account home: COMPLETED, exit code 0:0", shown
+    assert "Memory: " in shown and " of 10 MiB used" in shown
+    assert recorded.tried("python3", "-", number[0], text=SEFF.read_text(), user="bob").returncode == 1
 
 
 @pytest.mark.slow
