@@ -1,7 +1,8 @@
 """Simulated devices that switch machines, each speaking its real protocol on loopback.
 
-Sources: DMTF DSP0266 and the mock-ups of iLO (Redfish), turing-machines/bmcd src/api/legacy.rs (bmcd), Tasmota's
-documentation of commands, Shelly's documentation of both generations. IPMI is OpenIPMI's own ipmi_sim.
+bmcd follows src/api/legacy.rs and src/api/into_legacy_response.rs of turing-machines/bmcd, read at 00ccc41. Redfish
+(DMTF DSP0266), Tasmota and Shelly are written as their makers describe them; nobody compared them with recorded answers
+of a device. IPMI is OpenIPMI's own ipmi_sim.
 """
 
 from __future__ import annotations

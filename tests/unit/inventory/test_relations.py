@@ -368,7 +368,8 @@ POWER_CASES = {
     "no card": case(
         "power_mac",
         "",
-        'is "", which is not a MAC address. Write it as in 52:54:00:12:34:56.',
+        'is "", which is not a MAC address. Write it in quotes, as in "52:54:00:12:34:56"; without them, YAML reads '
+        "some addresses as numbers.",
         power_method="wake_on_lan",
     ),
     "a plug of no kind": case(

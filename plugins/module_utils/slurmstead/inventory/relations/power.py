@@ -45,7 +45,11 @@ def power_slot_exists(power_method: str, power_slot: int) -> Iterator[Violation]
 def power_card_is_known(power_method: str, power_mac: str) -> Iterator[Violation]:
     """Wake-on-LAN needs a MAC address."""
     if (power_method == "wake_on_lan" or power_mac) and not _MAC.fullmatch(power_mac):
-        yield "power_mac", f"is {shown(power_mac)}, which is not a MAC address", "Write it as in 52:54:00:12:34:56"
+        yield (
+            "power_mac",
+            f"is {shown(power_mac)}, which is not a MAC address",
+            'Write it in quotes, as in "52:54:00:12:34:56"; without them, YAML reads some addresses as numbers',
+        )
 
 
 def power_plug_has_a_kind(power_method: str, power_plug: str) -> Iterator[Violation]:
