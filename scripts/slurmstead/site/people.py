@@ -50,8 +50,8 @@ def imported(book: Book, table: pathlib.Path) -> Any:
     :raises UsageError: the file has mistakes; the message lists all of them
     """
     try:
-        rows = room("table").parse(table.read_bytes(), str(table))
-        return room("change").merged(book.people, rows, str(table))
+        listed = room("table").parse(table.read_bytes(), str(table))
+        return room("change").merged(book.people, listed, str(table), str(book.path))
     except OSError as error:
         raise UsageError(f"{table} cannot be read: {error.strerror}", "Name a CSV file.") from None
     except room("person").PeopleError as error:
@@ -67,7 +67,7 @@ def added(book: Book, fields: dict[str, Any]) -> Any:
     try:
         if faults:
             raise room("person").PeopleError(room("person").Mistake("person", *fault) for fault in faults)
-        return room("change").merged(book.people, [one], "person")
+        return room("change").merged(book.people, room("person").People((one,)), "person", str(book.path))
     except room("person").PeopleError as error:
         raise UsageError(_all("the person", error), "Nothing was changed.") from None
 

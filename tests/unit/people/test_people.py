@@ -80,9 +80,8 @@ def test_a_spreadsheet_of_any_program_is_read(separator: str, mark: bytes, end: 
     rows = (("Login", "Full name", "E-Mail", "Key"), ("ann", '"Lee, Ann; Dr."', "ann@example.org", key(1)), ("",) * 4)
     content = mark + "".join(separator.join(row) + end for row in rows).encode()
 
-    assert table.parse(content, "s.csv") == [
-        Person("ann", full_name="Lee, Ann; Dr.", email="ann@example.org", keys=(key(1),), state="")
-    ]
+    ann = Person("ann", full_name="Lee, Ann; Dr.", email="ann@example.org", keys=(key(1),), state="")
+    assert table.parse(content, "s.csv") == People((ann,))
 
 
 def test_all_mistakes_of_a_spreadsheet_are_reported_with_their_lines() -> None:
@@ -133,7 +132,9 @@ def test_a_private_key_is_reported_and_never_shown() -> None:
 
 def test_an_import_changes_only_what_differs() -> None:
     old = file.parse(TEXT)
-    new = merged(old, [Person("bob", full_name="Bob", state=""), Person("eve", group="other", state="")], "s.csv")
+    new = merged(
+        old, People((Person("bob", full_name="Bob", state=""), Person("eve", group="other", state=""))), "s.csv"
+    )
     text = file.edit(TEXT, new)
 
     assert difference(old, new) == [
@@ -144,22 +145,39 @@ def test_an_import_changes_only_what_differs() -> None:
     assert file.parse(text) == new
     assert text.startswith(TEXT.partition("  - {name: bob")[0].replace("  course: 10001  # of 2026\n", "", 1)[:20])
     assert [part in text for part in ("# Ours.", "# of 2026", "# The first.", "# The last.")] == [True] * 4
-    assert merged(new, [Person("eve", group="other", state="")], "s.csv") == new
+    assert merged(new, People((Person("eve", group="other", state=""),)), "s.csv") == new
 
 
 def test_numbers_never_change_and_are_never_given_again() -> None:
     old = changed(file.parse(TEXT), ["bob"], "people.yml", state="removed")
 
-    assert merged(old, [Person("eve", state="")], "s.csv").people[-1].uid == 10004
-    assert merged(old, [Person("bob", state="")], "s.csv") == old
+    assert merged(old, People((Person("eve", state=""),)), "s.csv").people[-1].uid == 10004
+    assert merged(old, People((Person("bob", state=""),)), "s.csv") == old
     for row in (Person("ann", 10009), Person("eve", 10003), Person("eve", 10001)):
         with pytest.raises(PeopleError):
-            merged(old, [row], "s.csv")
+            merged(old, People((row,)), "s.csv")
+
+
+def test_a_clash_with_the_people_of_the_site_names_the_line_of_the_list_and_of_the_site() -> None:
+    old = file.parse(f"people:\n  - {{name: ann, uid: 10001, keys: [{key(1)}]}}\n")
+    listed = table.parse(f"name,uid,key\nbob,,{key(1)}\n".encode(), "s.csv")
+    numbers = table.parse(b"name,uid\ndan,\n\nann,10002\neve,10001\n", "s.csv")
+
+    with pytest.raises(PeopleError) as keys:
+        merged(old, listed, "s.csv", "files/people.yml")
+    with pytest.raises(PeopleError) as wrong:
+        merged(old, numbers, "s.csv")
+
+    assert [f"{one.place}: {one.wrong}" for one in (*keys.value.mistakes, *wrong.value.mistakes)] == [
+        "s.csv:2: keys: bob has the key of ann (files/people.yml:2)",
+        "s.csv:4: ann has the number 10001, which never changes, but 10002 here",
+        "s.csv:5: eve has the number 10001, which is given already",
+    ]
 
 
 def test_215_people_get_a_file_that_is_read_as_written() -> None:
-    rows = [Person(f"s{number}", group="course", keys=(key(number),), state="") for number in range(215)]
-    new = merged(People(), rows, "s.csv")
+    rows = (Person(f"s{number}", group="course", keys=(key(number),), state="") for number in range(215))
+    new = merged(People(), People(tuple(rows)), "s.csv")
 
     assert file.parse(file.edit("", new)) == new
     assert [one.uid for one in new.people] == list(range(10002, 10217))

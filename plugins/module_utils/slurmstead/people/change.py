@@ -7,13 +7,15 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ansible.module_utils.slurmstead.people.file import NAME
 from ansible.module_utils.slurmstead.people.person import FIRST, LAST, Mistake, People, PeopleError, Person, shared
 
 
-def merged(old: People, rows: Iterable[Person], source: str) -> People:
+def merged(old: People, listed: People, source: str, file: str = NAME) -> People:
     """Return the people with those of a list: what a row leaves blank stays, and nobody leaves.
 
     :param source: of the list, in messages
+    :param file: of the old people, in messages
     :raises PeopleError: a row has another number than the person, or what belongs to another person
     """
     by_name = {one.name: one for one in old.people}
@@ -21,21 +23,21 @@ def merged(old: People, rows: Iterable[Person], source: str) -> People:
     taken = {one.uid for one in old.people} | {*groups.values()}
     # A group without a number here is in accounts_groups of the inventory.
     elsewhere = {one.group for one in old.people} - {*groups}
-    rows = list(rows)
     mistakes = []
-    for row in rows:
+    for row in listed.people:
+        place = _place(source, listed, row)
         there = by_name.get(row.name)
         if there and row.uid not in (0, there.uid):
             wrong = f"{row.name} has the number {there.uid}, which never changes, but {row.uid} here"
-            mistakes.append(Mistake(source, wrong, f"Write {there.uid}, or leave the number out"))
+            mistakes.append(Mistake(place, wrong, f"Write {there.uid}, or leave the number out"))
         elif not there and row.uid in taken:
             wrong = f"{row.name} has the number {row.uid}, which is given already"
-            mistakes.append(Mistake(source, wrong, "Leave the number out"))
+            mistakes.append(Mistake(place, wrong, "Leave the number out"))
     if mistakes:
         raise PeopleError(mistakes)
-    taken |= {row.uid for row in rows}
+    taken |= {row.uid for row in listed.people}
     numbers = _numbers(taken)
-    for row in rows:
+    for row in listed.people:
         if row.group and row.group not in groups and row.group not in elsewhere:
             groups[row.group] = next(numbers)
         there = by_name.get(row.name)
@@ -49,15 +51,21 @@ def merged(old: People, rows: Iterable[Person], source: str) -> People:
         }
         by_name[row.name] = dataclasses.replace(there, **given)
     new = People(tuple(by_name.values()), groups)
+    places = {one.name: _place(file, old, one) for one in old.people}
+    places |= {one.name: _place(source, listed, one) for one in listed.people}
     clashes = [
-        Mistake(source, f"{one.name} is also the name of a group", "Rename one of them")
+        Mistake(places[one.name], f"{one.name} is also the name of a group", "Rename one of them")
         for one in new.people
         if one.name in groups
     ]
-    wrong_keys = list(shared((one.name, one) for one in new.people))
+    wrong_keys = list(shared((places[one.name], one) for one in new.people))
     if clashes or wrong_keys:
         raise PeopleError(clashes + wrong_keys)
     return new
+
+
+def _place(source: str, people: People, one: Person) -> str:
+    return f"{source}:{people.lines[one.name]}" if one.name in people.lines else source
 
 
 def _numbers(taken: set[int]) -> Iterator[int]:

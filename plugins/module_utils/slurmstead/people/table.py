@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from ansible.module_utils.slurmstead.people.person import (
     FIELDS,
     Mistake,
+    People,
     PeopleError,
-    Person,
     did_you_mean,
     person,
     shared,
@@ -30,7 +30,7 @@ COLUMNS = {
 Fields = Mapping[str, "str | tuple[str, ...]"]
 
 
-def parse(content: bytes, name: str) -> list[Person]:
+def parse(content: bytes, name: str) -> People:
     """Return the people of a list; a person has no number unless the list has one.
 
     :raises PeopleError: the list has mistakes
@@ -51,13 +51,13 @@ def parse(content: bytes, name: str) -> list[Person]:
         one, faults = person(fields, state="")
         mistakes += [Mistake(f"{name}:{line}", wrong, advice) for wrong, advice in faults]
         if one:
-            placed.append((f"{name}:{line}", one))
-    mistakes += shared(placed)
+            placed.append((line, one))
+    mistakes += shared((f"{name}:{line}", one) for line, one in placed)
     if not placed and not mistakes:
         mistakes.append(Mistake(name, "has no people", "Write one row for each person below the names of the columns"))
     if mistakes:
         raise PeopleError(sorted(mistakes, key=lambda mistake: mistake.line))
-    return [one for _, one in placed]
+    return People(tuple(one for _, one in placed), lines={one.name: line for line, one in placed})
 
 
 def _rows(text: str, name: str, mistakes: list[Mistake]) -> Iterator[tuple[int, Fields]]:
