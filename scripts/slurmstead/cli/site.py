@@ -3,7 +3,7 @@
 import getpass
 import pathlib
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.text import Text
@@ -36,12 +36,21 @@ def init(
         list[pathlib.Path] | None,
         typer.Option(help="One of your public ssh keys.", metavar="FILE", show_default="~/.ssh/*.pub"),
     ] = None,
+    template: Annotated[
+        Literal["home", "lab", "course"] | None,
+        typer.Option(help="Keep records of jobs, with the limits and shares that fit: see docs/shares.md."),
+    ] = None,
 ) -> None:
     """Create a site: the directory that describes your cluster. Without machines, an example to fill in."""
     from slurmstead.site.create import create
 
     made = create(
-        directory, control=control or [], workers=worker or [], users=user or [getpass.getuser()], key_files=key or []
+        directory,
+        control=control or [],
+        workers=worker or [],
+        users=user or [getpass.getuser()],
+        key_files=key or [],
+        template=template,
     )
     out.print(Text(f"{made.path}: {_summary(made)}; {made.git}"), soft_wrap=True)
     out.print(Text(_next(made)), soft_wrap=True)

@@ -24,6 +24,8 @@ class Site:
     workers: Sequence[tuple[str, str]]
     users: Sequence[str]
     keys: Sequence[str]
+    template: str | None = None
+    """of roles/shares"""
 
     @property
     def is_example(self) -> bool:
@@ -43,7 +45,7 @@ def files(site: Site) -> dict[str, str]:
         ".gitignore": GITIGNORE,
         "README.md": README.format(name=site.cluster_name),
         HOSTS: _hosts(site),
-        "group_vars/all.yml": GROUP_VARS,
+        "group_vars/all.yml": GROUP_VARS + (SHARES.format(template=site.template) if site.template else ""),
         "hardware/.gitkeep": "",
         "files/README.md": FILES,
     }
@@ -135,6 +137,12 @@ GROUP_VARS = """\
 # How the machines are reached after playbooks/bootstrap-hosts.yml.
 ansible_host: "{{ os_address }}"
 ansible_user: ansible
+"""
+
+SHARES = """
+# Control keeps a record of each job, and gives each user an account, limits and a share: docs/shares.md.
+accounting_enabled: true
+shares_template: {template}
 """
 
 GITIGNORE = """\

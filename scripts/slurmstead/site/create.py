@@ -35,16 +35,18 @@ def create(
     workers: Sequence[str],
     users: Sequence[str],
     key_files: Sequence[pathlib.Path],
+    template: str | None = None,
 ) -> Made:
     """Make a site.
 
     :param control: NAME=ADDRESS of the control node; if this and `workers` are empty, the site is an example to fill in
     :param key_files: public keys; ~/.ssh/*.pub if empty
+    :param template: of roles/shares; None keeps no records and sets no limits
     :raises UsageError: there are mistakes; the message lists all of them, and nothing was written
     """
     path = directory.resolve()
     keys, wrong_keys = _keys(key_files)
-    site = contents.Site(path.name, _machines(control), _machines(workers), users, keys)
+    site = contents.Site(path.name, _machines(control), _machines(workers), users, keys, template)
     found = [*_wrong_place(path), *wrong_keys, *mistakes.mistakes(site)]
     if found:
         lines = "\n".join(f"- {line}" for line in found)

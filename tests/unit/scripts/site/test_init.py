@@ -56,6 +56,22 @@ def test_the_control_node_can_be_a_worker_too(ann, stead):
     assert set(yaml.safe_load((ann / "c/hosts.yml").read_text())["workers"]["hosts"]) == {"node1", "node3"}
 
 
+@pytest.mark.parametrize("template", ["home", "lab", "course"])
+def test_a_template_switches_on_records_and_shares(ann, stead, template):
+    assert stead("init", "c", *MACHINES, "--template", template) == ExitCode.OK
+    found = yaml.safe_load((ann / "c/group_vars/all.yml").read_text())
+    assert (found["accounting_enabled"], found["shares_template"]) == (True, template)
+    specs = yaml.safe_load((ROOT / "roles/shares/meta/argument_specs.yml").read_text())
+    assert template in specs["argument_specs"]["main"]["options"]["shares_template"]["choices"]
+
+
+def test_an_unknown_template_is_refused(ann, stead, capsys):
+    assert stead("init", "c", *MACHINES, "--template", "school") == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert [word in said for word in ("--template", "'school'", "'home'", "'lab'", "'course'")] == [True] * 5
+    assert not (ann / "c").exists()
+
+
 def test_all_mistakes_are_said_at_once_and_nothing_is_written(ann, stead, capsys):
     options = [word for text in ("node3=300", "node4") for word in ("--control", text)]
     workers = ("node3=192.0.2.3", "no.de=192.0.2.3", "x=192.0.2.4", "x=192.0.2.4")
