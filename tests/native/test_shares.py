@@ -115,7 +115,8 @@ def test_a_job_of_low_gives_way_and_runs_again(course: Cluster) -> None:
     high = course.run(*words, "-N2", "--wrap=sleep 1", user="bob")
     course.wait_for(lambda: course.run("squeue", "-h", "-t", "R,CG", "-j", high), 30, "the other job runs")
 
-    course.wait_for(lambda: not course.run("squeue", "-h"), 240, "both jobs end")
+    both = ("-t", "PD,R,CG", "-j", f"{low},{high}")
+    course.wait_for(lambda: not course.run("squeue", "-h", *both), 240, "both jobs end")
     states = course.run("sacct", "-nXP", "-D", "-j", low, "--format=State").splitlines()
     assert states[-1] == "COMPLETED" and len(states) == 2, states
 
