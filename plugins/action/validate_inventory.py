@@ -5,7 +5,7 @@ Arguments:
 
 control, nfs_server, workers   names of the cluster's groups
 optional_roles                 roles that apply only to hosts that set one of their variables; default none
-files                          directory whose drop-ins and people.yml are checked; default none
+files                          directory whose drop-ins, people.yml and vpn.yml are checked; default none
 
 It checks all hosts, also with --limit: an address used twice is wrong whichever host is being configured.
 The variables are defined in the roles' meta/argument_specs.yml.
@@ -35,7 +35,7 @@ CLUSTER_VARS = PROJECT / "playbooks/vars/cluster.yml"
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
-from ansible.module_utils.slurmstead.inventory import people
+from ansible.module_utils.slurmstead.inventory import people, vpn
 from ansible.module_utils.slurmstead.inventory.check import problems
 from ansible.module_utils.slurmstead.inventory.files import drop_ins, repeated_keys, variable_files
 from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable
@@ -67,6 +67,7 @@ class ActionModule(ActionBase):
         found = problems(inventory, groups, specs)
         if args.get("files"):
             found += people.problems(inventory, args["files"], groups.control)
+            found += vpn.problems(inventory, args["files"], groups.control)
         if found:
             count = "one problem" if len(found) == 1 else f"{len(found)} problems"
             lines = [f"The inventory has {count}. No machine was touched.", *(f"- {problem}" for problem in found)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import datetime
 import functools
 import importlib
@@ -42,6 +43,8 @@ network_dnsmasq = importlib.import_module("ansible.module_utils.slurmstead.netwo
 network_plan = importlib.import_module("ansible.module_utils.slurmstead.network.plan")
 network_table = importlib.import_module("ansible.module_utils.slurmstead.network.table")
 units = importlib.import_module("ansible.module_utils.slurmstead.storage.units")
+vpn_peers_file = importlib.import_module("ansible.module_utils.slurmstead.vpn.peers")
+vpn_text = importlib.import_module("ansible.module_utils.slurmstead.vpn.text")
 people_accounts = importlib.import_module("ansible.module_utils.slurmstead.people.accounts")
 people_file = importlib.import_module("ansible.module_utils.slurmstead.people.file")
 upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
@@ -151,6 +154,20 @@ def router_table(options: Mapping[str, Any]) -> str:
 def router_dnsmasq(options: Mapping[str, Any]) -> str:
     """Return the router's configuration of dnsmasq; empty without a network."""
     return str(network_dnsmasq.text(network_plan.inside(options))) if options["network"] else ""
+
+
+def vpn_peers(directory: str) -> list[dict[str, str]]:
+    """Return the peers in vpn.yml of a directory."""
+    try:
+        found = vpn_peers_file.read(pathlib.Path(directory, vpn_peers_file.NAME))
+    except vpn_peers_file.PeersError as error:
+        raise AnsibleFilterError(str(error)) from error
+    return [dataclasses.asdict(one) for one in found]
+
+
+def vpn_conf(listed: Iterable[Mapping[str, str]], port: int) -> str:
+    """Return what wg reads about the peers, without the private key."""
+    return str(vpn_text.peers([vpn_peers_file.Peer(**one) for one in listed], port))
 
 
 def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
@@ -350,4 +367,8 @@ class FilterModule:
             "share_plan": share_plan,
             "share_problems": share_problems,
             "version_problems": version_problems,
+            "vpn_address": vpn_text.own_address,
+            "vpn_conf": vpn_conf,
+            "vpn_peers": vpn_peers,
+            "vpn_table": vpn_text.table,
         }

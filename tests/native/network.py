@@ -47,10 +47,10 @@ for line in sys.stdin:
 class Network:
     """Namespaces by name; a `with` statement ends everything in them."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: str, packages: Sequence[str] = PACKAGES) -> None:
         spaces = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child")
         self._process = subprocess.Popen(
-            [*AS_ROOT, *spaces, "sh", "-c", FIRST, str(root(release, PACKAGES)), SERVE],
+            [*AS_ROOT, *spaces, "sh", "-c", FIRST, str(root(release, packages)), SERVE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

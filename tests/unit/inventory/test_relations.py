@@ -422,6 +422,20 @@ ROUTER_CASES = {
         "Write two addresses, as in [10.77.0.1, 10.77.0.254].",
         router_network="10.77.0.0/24",
     ),
+    "a VPN without a network": case(
+        "vpn_network",
+        "10.79.0.1/24",
+        'is "10.79.0.1/24", which is not an IPv4 network with addresses for peers. Write it as in 10.79.0.0/24.',
+        vpn_enabled=True,
+    ),
+    "a VPN on the inside": case(
+        "vpn_network",
+        "10.77.0.128/25",
+        "is 10.77.0.128/25, which overlaps router_network (10.77.0.0/24). Give the VPN a network of its own.",
+        vpn_enabled=True,
+        router_network="10.77.0.0/24",
+    ),
+    "no port of a VPN": case("vpn_port", 0, "has 0, which is not a port. Write a number from 1 to 65535."),
     "BMCs without a network": case(
         "router_bmc_network", "ilo", 'is "ilo", which is not an IPv4 network. Write it as in 10.78.0.0/24.'
     ),

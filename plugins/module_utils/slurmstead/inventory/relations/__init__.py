@@ -39,6 +39,7 @@ from ansible.module_utils.slurmstead.inventory.relations import (
     shares,
     slurm,
     storage,
+    vpn,
 )
 from ansible.module_utils.slurmstead.inventory.variables import Checked
 
@@ -92,6 +93,8 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     network.the_pool_is_inside,
     network.the_bmcs_are_apart,
     network.macs_are_macs,
+    vpn.the_vpn_has_a_network_of_its_own,
+    vpn.vpn_ports_are_possible,
     shares.share_accounts_are_possible,
     shares.share_users_are_possible,
     shares.share_qos_are_possible,
