@@ -1,8 +1,8 @@
 """Simulated devices that switch machines, each speaking its real protocol on loopback.
 
 bmcd follows src/api/legacy.rs and src/api/into_legacy_response.rs of turing-machines/bmcd, read at 00ccc41. Redfish
-(DMTF DSP0266), Tasmota and Shelly are written as their makers describe them; nobody compared them with recorded answers
-of a device. IPMI is OpenIPMI's own ipmi_sim.
+(DMTF DSP0266), Tasmota and Shelly are written as their makers describe them, and were not compared with recorded
+answers of a device. IPMI is OpenIPMI's own ipmi_sim.
 """
 
 from __future__ import annotations

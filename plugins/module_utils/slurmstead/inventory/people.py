@@ -48,7 +48,7 @@ def _clashes(
     numbers = {str(user.get("uid")): f"{user.get('name')} in accounts_users" for user in users}
     numbers |= {str(group.get("gid")): f"{group.get('name')} in accounts_groups" for group in groups}
     for one in people.people:
-        place = f"{name}:{people.lines[one.name]}"
+        place = people.place(name, one.name)
         if one.name in user_names:
             yield Problem(place, f"{one.name} is in accounts_users too", "Remove one of them")
         elif one.name in group_names:

@@ -25,7 +25,7 @@ def merged(old: People, listed: People, source: str, file: str = NAME) -> People
     elsewhere = {one.group for one in old.people} - {*groups}
     mistakes = []
     for row in listed.people:
-        place = _place(source, listed, row)
+        place = listed.place(source, row.name)
         there = by_name.get(row.name)
         if there and row.uid not in (0, there.uid):
             wrong = f"{row.name} has the number {there.uid}, which never changes, but {row.uid} here"
@@ -51,8 +51,8 @@ def merged(old: People, listed: People, source: str, file: str = NAME) -> People
         }
         by_name[row.name] = dataclasses.replace(there, **given)
     new = People(tuple(by_name.values()), groups)
-    places = {one.name: _place(file, old, one) for one in old.people}
-    places |= {one.name: _place(source, listed, one) for one in listed.people}
+    places = {one.name: old.place(file, one.name) for one in old.people}
+    places |= {one.name: listed.place(source, one.name) for one in listed.people}
     clashes = [
         Mistake(places[one.name], f"{one.name} is also the name of a group", "Rename one of them")
         for one in new.people
@@ -62,10 +62,6 @@ def merged(old: People, listed: People, source: str, file: str = NAME) -> People
     if clashes or wrong_keys:
         raise PeopleError(clashes + wrong_keys)
     return new
-
-
-def _place(source: str, people: People, one: Person) -> str:
-    return f"{source}:{people.lines[one.name]}" if one.name in people.lines else source
 
 
 def _numbers(taken: set[int]) -> Iterator[int]:

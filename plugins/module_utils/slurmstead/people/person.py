@@ -55,6 +55,14 @@ class People:
     lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     """line by name of the person"""
 
+    def place(self, file: str, name: str) -> str:
+        """Return where a person is in a file, for a message.
+
+        >>> People(lines={"ann": 3}).place("people.yml", "ann"), People().place("people.yml", "ann")
+        ('people.yml:3', 'people.yml')
+        """
+        return f"{file}:{self.lines[name]}" if name in self.lines else file
+
 
 @dataclass(frozen=True)
 class Mistake:

@@ -30,15 +30,16 @@ def ssh_comes_from_networks(firewall_ssh_from: Sequence[str]) -> Iterator[Violat
 
 def tcp_ports_are_possible(os_open_ports: Sequence[int]) -> Iterator[Violation]:
     """TCP ports are from 1 to 65535."""
-    yield from _ports("os_open_ports", os_open_ports)
+    yield from wrong_ports("os_open_ports", os_open_ports)
 
 
 def udp_ports_are_possible(firewall_open_udp_ports: Sequence[int]) -> Iterator[Violation]:
     """UDP ports are from 1 to 65535."""
-    yield from _ports("firewall_open_udp_ports", firewall_open_udp_ports)
+    yield from wrong_ports("firewall_open_udp_ports", firewall_open_udp_ports)
 
 
-def _ports(variable: str, ports: Sequence[int]) -> Iterator[Violation]:
+def wrong_ports(variable: str, ports: Sequence[int]) -> Iterator[Violation]:
+    """Yield what is not a port in a variable."""
     for port in ports:
         if not 1 <= port <= 65535:
             yield variable, f"has {port}, which is not a port", "Write a number from 1 to 65535"

@@ -10,7 +10,8 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 from ansible.module_utils.slurmstead.network.plan import MAC, overlap
 
 
-def _network(text: str) -> ipaddress.IPv4Network | None:
+def ipv4_network(text: str) -> ipaddress.IPv4Network | None:
+    """Return the IPv4 network with this text, or None if it is not one."""
     try:
         return ipaddress.IPv4Network(text)
     except ValueError:
@@ -31,7 +32,7 @@ def the_inside_is_a_network(
     """A router has a network that contains its own address."""
     if not router_interface:
         return
-    network = _network(router_network)
+    network = ipv4_network(router_network)
     if network is None:
         yield (
             "router_network",
@@ -48,7 +49,7 @@ def the_inside_is_a_network(
 
 def the_pool_is_inside(router_network: str, router_pool: Sequence[str]) -> Iterator[Violation]:
     """The pool has a first and a last address of the network."""
-    network = _network(router_network)
+    network = ipv4_network(router_network)
     if not router_pool or network is None:
         return
     try:
@@ -68,13 +69,13 @@ def the_bmcs_are_apart(router_network: str, router_bmc_network: str) -> Iterator
     """The BMCs have a network that shares no address with the inside."""
     if not router_bmc_network:
         return
-    if _network(router_bmc_network) is None:
+    if ipv4_network(router_bmc_network) is None:
         yield (
             "router_bmc_network",
             f"is {shown(router_bmc_network)}, which is not an IPv4 network",
             "Write it as in 10.78.0.0/24",
         )
-    elif _network(router_network) is not None and overlap(router_bmc_network, [router_network]):
+    elif ipv4_network(router_network) is not None and overlap(router_bmc_network, [router_network]):
         yield (
             "router_bmc_network",
             f"is {router_bmc_network}, which overlaps router_network ({router_network})",

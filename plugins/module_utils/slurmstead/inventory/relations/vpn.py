@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.inventory.relations.firewall import wrong_ports
+from ansible.module_utils.slurmstead.inventory.relations.network import ipv4_network
 from ansible.module_utils.slurmstead.network.plan import overlap
 
 
@@ -16,11 +17,8 @@ def the_vpn_has_a_network_of_its_own(
     """The VPN shares no address with the cluster's networks."""
     if not vpn_enabled:
         return
-    try:
-        large_enough = ipaddress.IPv4Network(vpn_network).num_addresses >= 4
-    except ValueError:
-        large_enough = False
-    if not large_enough:
+    network = ipv4_network(vpn_network)
+    if network is None or network.num_addresses < 4:
         yield (
             "vpn_network",
             f"is {shown(vpn_network)}, which is not an IPv4 network with addresses for peers",
@@ -44,7 +42,5 @@ def the_vpn_has_a_network_of_its_own(
 
 def vpn_ports_are_possible(vpn_port: int, vpn_tcp_ports: Sequence[int]) -> Iterator[Violation]:
     """A port has 16 bits."""
-    for name, ports in (("vpn_port", [vpn_port]), ("vpn_tcp_ports", vpn_tcp_ports)):
-        for port in ports:
-            if not 1 <= port <= 65535:
-                yield name, f"has {port}, which is not a port", "Write a number from 1 to 65535"
+    yield from wrong_ports("vpn_port", [vpn_port])
+    yield from wrong_ports("vpn_tcp_ports", vpn_tcp_ports)
