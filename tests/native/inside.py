@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -66,7 +67,7 @@ class Machines:
     def __init__(self, root: str, addresses: dict[str, str], homes: list[str], files: Files) -> None:
         self.addresses = addresses
         self.pids: dict[str, int] = {}
-        self.waiting: dict[str, int] = {}
+        self.waiting: dict[str, socket.socket] = {}
         # It may be below what is hidden now.
         packages = os.open(root, os.O_PATH)
         mount("tmpfs", PLACE, "tmpfs")
@@ -102,47 +103,45 @@ class Machines:
             for name, (pid, _) in forked.items()
         )
         self.join(names)
-        self.waiting |= {name: pipe for name, (_, pipe) in forked.items()}
+        self.waiting |= {name: line for name, (_, line) in forked.items()}
         self.pids |= {name: pid for name, (pid, _) in forked.items()}
         return {name: pid for name, (pid, _) in forked.items()}
 
     def start(self, daemons: dict[str, list[list[str]]]) -> None:
-        """Start machines, each with its daemons, which are command lines."""
+        """Start machines, each with its daemons, which are command lines; returns when commands can enter them."""
         for name, commands in daemons.items():
-            with os.fdopen(self.waiting.pop(name), "w") as pipe:
-                pipe.write(f"{json.dumps(commands)}\n")
+            self.waiting[name].sendall(f"{json.dumps(commands)}\n".encode())
+        for name in daemons:
+            with self.waiting.pop(name) as line:
+                line.recv(1)
 
     def _number(self, name: str) -> int:
         return list(self.addresses).index(name)
 
-    def _fork(self, name: str) -> tuple[int, int]:
-        """Return the process number of a machine, and the pipe on which it waits for its daemons."""
-        answer, own = os.pipe()
-        daemons, pipe = os.pipe()
+    def _fork(self, name: str) -> tuple[int, socket.socket]:
+        """Return the process number of a machine, and the line on which it waits for its daemons, which ends then."""
+        line, own = socket.socketpair()
         if not (middle := os.fork()):
             try:
                 call("unshare", NEW_MACHINE)
                 pid = os.fork()
                 if pid:
-                    os.write(own, str(pid).encode())
+                    own.sendall(str(pid).encode())
                     os._exit(0)
-                os.close(pipe)
-                os.close(own)
-                self._become(name, daemons)
+                self._become(name, own)
             except BaseException as error:  # A fork must not go on as its parent.
                 print(f"{name}: {error!r}", file=sys.stderr, flush=True)
             os._exit(1)
-        os.close(own)
-        os.close(daemons)
+        own.close()
         os.waitpid(middle, 0)
-        with os.fdopen(answer) as file:
-            return int(file.read()), pipe
+        return int(line.recv(100)), line
 
-    def _become(self, name: str, pipe: int) -> None:
-        """Turn this process into the first of a machine, when it is told its daemons."""
-        with os.fdopen(pipe) as file:
-            # Not until its end: machines that were made later have the other side of the pipe too.
-            daemons = json.loads(file.readline())
+    def _become(self, name: str, line: socket.socket) -> None:
+        """Turn this process into the first of a machine, when it is told its daemons.
+
+        The line ends when it executes `sleep`: a command that entered before would find the files of this computer.
+        """
+        daemons = json.loads(line.makefile().readline())
         new = PLACE / "machines" / name
         for directory in ("upper", "work", "root"):
             (new / directory).mkdir(parents=True, exist_ok=True)
