@@ -56,6 +56,8 @@ class Connection:
 
         :raises UnreachableError: the head node does not answer, or refuses the user
         """
+        if self.head.is_local:
+            return self
         # Short, because socket paths are limited to 107 bytes (unix(7)).
         self._sockets = tempfile.TemporaryDirectory(prefix="stead-")
         code, said = self._open(CONNECT_SECONDS)
@@ -102,6 +104,10 @@ class Connection:
         socket = ["-o", f"ControlPath={self._sockets.name}/ssh"] if self._sockets else []
         return ["ssh", *config, "-o", f"ConnectTimeout={seconds}", *options, *socket]
 
+    def command(self, words: str) -> list[str]:
+        """Return the command line that runs a line of shell on the head node."""
+        return ["sh", "-c", words] if self.head.is_local else [*self.ssh(), self.head.host, words]
+
     def ask(self, action: str, **request: Any) -> dict[str, Any]:
         """Return the head node's answer to a request.
 
@@ -110,7 +116,7 @@ class Connection:
         """
         try:
             done = subprocess.run(
-                [*self.ssh(), self.head.host, _remote_command()],
+                self.command(_remote_command()),
                 input=self._message(action, request),
                 capture_output=True,
                 timeout=ANSWER_SECONDS,
@@ -132,7 +138,7 @@ class Connection:
         :raises UnreachableError: the connection was lost
         :raises SteadError: the head node refused
         """
-        command = [*self.ssh(), self.head.host, _remote_command()]
+        command = self.command(_remote_command())
         with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as message:
             message.write(self._message(action, request))
             message.seek(0)

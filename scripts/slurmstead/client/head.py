@@ -15,17 +15,26 @@ KEYS = ("head", "ssh_config", "directory")
 """Keys of each of these places; in the environment they are STEAD_HEAD and so on."""
 
 
+LOCAL = "local"
+"""The head of a client that runs on the cluster itself, as in a notebook: it needs no ssh."""
+
+
 class NotConfigured(UsageError):
     """No head node is named anywhere."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """The head node as ssh knows it, `[user@]host`, and the directory for runs there, by default ~/slurmstead."""
+    """The head node as ssh knows it, `[user@]host`, or LOCAL; and the directory for runs, by default ~/slurmstead."""
 
     host: str
     ssh_config: str | None = None
     directory: str | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the client is on the cluster."""
+        return self.host == LOCAL
 
     @property
     def in_rsync(self) -> str:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
+from slurmstead.client import nearby
 from slurmstead.client.connection import Connection
 from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
 
@@ -71,6 +72,9 @@ def push(
         the run
     :raises SteadError: not everything arrived; the next attempt continues
     """
+    if connection.head.is_local:
+        nearby.copy(folder, files, pathlib.Path(target), [pathlib.Path(one) for one in like], report)
+        return
     known = [f"--link-dest={directory}" for directory in like]
     options = [f"--temp-dir={incoming}", *known]
     _run(connection, [*options, f"{folder}/", f"{connection.head.in_rsync}:{target}/"], files, report)
@@ -82,6 +86,9 @@ def pull(connection: Connection, source: str, files: Iterable[str], target: path
     :raises SteadError: not everything arrived; the next attempt continues
     """
     target.mkdir(parents=True, exist_ok=True)
+    if connection.head.is_local:
+        nearby.copy(pathlib.Path(source), files, target, (), report)
+        return
     # Absolute, because rsync reads the text before a : as a host.
     _run(connection, [f"{connection.head.in_rsync}:{source}/", f"{target.absolute()}/"], files, report)
 
