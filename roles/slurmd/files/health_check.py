@@ -13,6 +13,7 @@ slurmd runs it with SLURMD_NODENAME and nothing else in the environment, and wai
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import functools
 import json
@@ -356,6 +357,19 @@ def is_mounted(path: str) -> bool:
     return any(where == path and type_ != "autofs" for _, where, type_, *_ in entries)
 
 
+def is_read_only(path: str) -> bool:
+    """Whether a file system accepts no change.
+
+    ext4 still says `rw` after an error that made it refuse them (Linux 6.1.140 and later). Removing an attribute that
+    does not exist begins a change and makes none.
+    """
+    try:
+        os.removexattr(f"{path}/.", "user.slurmstead")
+    except OSError as error:
+        return error.errno == errno.EROFS
+    return False
+
+
 def storage_cause(name: str, path: str, must_be_mounted: bool, min_free: int) -> str:
     """Say why a directory cannot be used, or nothing.
 
@@ -369,7 +383,7 @@ def storage_cause(name: str, path: str, must_be_mounted: bool, min_free: int) ->
         return f"{shown} is not mounted" if must_be_mounted and not is_mounted(path) else f"{shown}: {error.strerror}"
     if must_be_mounted and not is_mounted(path):
         return f"{shown} is not mounted"
-    if seen.f_flag & os.ST_RDONLY:
+    if is_read_only(path):
         return f"{shown} is read-only"
     free = seen.f_bavail * seen.f_frsize
     if free < min(min_free * MIB, seen.f_blocks * seen.f_frsize // 100):

@@ -31,7 +31,11 @@ FAIL = """
 disk=$(findmnt --noheadings --output=SOURCE /scratch)
 dmsetup table $disk > /run/slurmstead-table
 dmsetup wipe_table --noflush $disk
-for _ in $(seq 60); do touch /scratch/slurmstead-fails && sync /scratch/slurmstead-fails || break; sleep 1; done
+for _ in $(seq 60); do
+  touch /scratch/slurmstead-fails 2>&1 | grep -q 'Read-only' && break
+  sync /scratch/slurmstead-fails || true
+  sleep 1
+done
 dmsetup suspend --noflush $disk
 dmsetup load $disk /run/slurmstead-table
 dmsetup resume $disk

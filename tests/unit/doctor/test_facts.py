@@ -100,7 +100,7 @@ def test_a_share_that_never_answers_costs_seconds(monkeypatch: pytest.MonkeyPatc
     run, waited = machine.run, []
 
     def hangs(*command: str, seconds: float) -> tuple[int, str, str]:
-        if "/share/." not in command:
+        if "/share" not in command:
             return run(*command, seconds=seconds)
         waited.append(float(command[2]))
         return 137, "", ""

@@ -11,6 +11,7 @@ import json
 import pwd
 import re
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,30 @@ LOOK = 8.0
 
 AGAIN = 4.0
 """Timeout in seconds for a file system's answer after another one has already timed out."""
+
+
+SPACE = """
+import errno, json, os, sys
+for path in sys.argv[1:]:
+    try:
+        seen = os.statvfs(path + "/.")
+    except OSError as error:
+        print(json.dumps({"error": error.strerror}))
+        continue
+    readonly = False
+    try:
+        os.removexattr(path + "/.", "user.slurmstead")
+    except OSError as error:
+        readonly = error.errno == errno.EROFS
+    sizes = {"size": seen.f_frsize * seen.f_blocks >> 20, "free": seen.f_frsize * seen.f_bavail >> 20}
+    inodes = {"inodes": seen.f_files, "free_inodes": seen.f_ffree}
+    print(json.dumps({"error": "", "id": seen.f_fsid, "readonly": readonly, **sizes, **inodes}))
+"""
+"""Prints what each directory given has, as a line of JSON.
+
+ext4 still says `rw` after an error that made it refuse changes (Linux 6.1.140 and later). Removing an attribute that
+does not exist begins a change and makes none.
+"""
 
 
 def addresses() -> list[str]:
@@ -122,7 +147,7 @@ def _name(find: Any, number: int) -> str:
 
 
 def paths(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the mount and the free space (MiB) of each directory, or its `error`.
+    """Return the mount and the free space (MiB) of each directory, and whether it is `readonly`; or its `error`.
 
     Directories of one file system have the same `id`.
     A lost server may never answer, so a separate process asks. This also triggers automounts.
@@ -133,31 +158,21 @@ def paths(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _space(wanted: Sequence[str], seconds: float = LOOK) -> dict[str, dict[str, Any]]:
-    command = ("timeout", "--signal=KILL", str(seconds), "stat", "--file-system", "--format=%i %S %b %a %c %d")
-    code, out, err = run(*command, *(f"{path}/." for path in wanted), seconds=seconds + 2)
+    command = ("timeout", "--signal=KILL", str(seconds), sys.executable, "-I", "-S", "-c", SPACE)
+    code, out, _ = run(*command, *wanted, seconds=seconds + 2)
     if code and len(wanted) > 1:
         # At least one does not answer, so ask each separately.
         return {path: state for one in wanted for path, state in _space([one], AGAIN).items()}
     if code:
-        return {path: {"error": err.strip().rpartition(": ")[2] or f"no answer in {LOOK:.0f} s"} for path in wanted}
-    found = {}
-    for path, line in zip(wanted, out.splitlines(), strict=True):
-        identity, *numbers = line.split()
-        unit, blocks, free, inodes, free_inodes = map(int, numbers)
-        size = {"size": unit * blocks >> 20, "free": unit * free >> 20}
-        found[path] = {"error": "", "id": identity, **size, "inodes": inodes, "free_inodes": free_inodes}
-    return found
+        return {path: {"error": f"no answer in {LOOK:.0f} s"} for path in wanted}
+    return dict(zip(wanted, map(json.loads, out.splitlines()), strict=True))
 
 
 def mounted(text: str) -> dict[str, Mapping[str, Any]]:
-    """Return source, type and `readonly` of each mount, by path; of several on one path, the last one counts.
+    """Return source and type of each mount, by path; of several on one path, the last one counts.
 
     >>> mounted("systemd-1 /share autofs rw 0 0\\nn3:/srv/share /share nfs4 ro,hard 0 0")["/share"]
-    {'source': 'n3:/srv/share', 'type': 'nfs4', 'readonly': True}
+    {'source': 'n3:/srv/share', 'type': 'nfs4'}
     """
     rows = (line.split() for line in text.splitlines())
-    return {
-        where: {"source": source, "type": kind, "readonly": "ro" in options.split(",")}
-        for source, where, kind, options, *_ in rows
-        if kind != "autofs"
-    }
+    return {where: {"source": source, "type": kind} for source, where, kind, *_ in rows if kind != "autofs"}
