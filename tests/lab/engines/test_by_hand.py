@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from typing import Any
 
+from slurmstead.paths import PLAYBOOKS
 from tests.lab.engines.running import BROKER, directory_of, output, submit
+
+COMPILER = json.dumps({"packages_extra": ["g++", "libpfm4", "make"]})
 
 PULSE = """
 import pathlib, time
@@ -76,6 +80,17 @@ def test_an_island_of_deap_ends_where_its_seed_leads(cluster: Any, example: Any)
 
     assert first == second
     assert len(set(first.splitlines())) == 2
+
+
+def test_cfiddle_compiles_measures_and_draws(lab: Any, cluster: Any, example: Any) -> None:
+    run = lab.ansible("--extra-vars", COMPILER, str(PLAYBOOKS / "configure-os.yml"))
+    assert run.code == 0, run.output
+    measured = submit(cluster, example("cfiddle"), "--", 1)
+    columns, _, *rows = output(cluster, measured).splitlines()
+
+    assert columns.split() == ["size", "256", "512", "1024", "2048"]
+    assert [row.split()[-5] for row in rows] == 2 * ["along_columns", "along_rows"]
+    assert cluster.user(f"head -c 8 {directory_of(cluster, measured)}/work/times.png | tail -c 7 | head -c 3") == "PNG"
 
 
 def test_a_second_run_for_the_broker_changes_nothing(lab: Any, broker: Any) -> None:

@@ -58,6 +58,7 @@ GOOD = {
             "DEFAULT": {"State": "UP"},
         },
     },
+    "packages": {"packages_extra": ["g++", "libpfm4", "python3.11-venv"]},
     "the broker and Julia": {
         "accounts_users": [user("alice", 2001)],
         "celery_broker_users": ["alice"],
@@ -679,6 +680,17 @@ ENGINE_CASES = {
     ),
 }
 
+PACKAGE_CASES = {
+    "a version": case(
+        "packages_extra",
+        ["make", "g++=4:12.2.0-3"],
+        'has "g++=4:12.2.0-3", which is not a package\'s name. Write names such as g++ or make.',
+    ),
+    "a removal": case(
+        "packages_extra", ["nano-"], 'has "nano-", which is not a package\'s name. Write names such as g++ or make.'
+    ),
+}
+
 LAB_CASES = {
     "too little memory": case("lab_memory", 256, "is 256 MiB. Write at least 512.", **LAB),
     "no CPU": case("lab_cpus", 0, "is 0. Write at least 1.", **LAB),
@@ -714,6 +726,7 @@ CASES = {
     **SLURM_CASES,
     **ENGINE_CASES,
     **SHARE_CASES,
+    **PACKAGE_CASES,
     **LAB_CASES,
 }
 
