@@ -12,12 +12,14 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Command:
-    """Runs `on`, `off`, and `status`, which exits with 0 if the supply is on and with 1 if it is off."""
+    """Runs `on`, `off`, and `status`, which exits with 0 if the supply is on and with 1 if it is off.
 
-    orderly = False
+    `shut_down` begins an orderly shutdown, if there is one.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
+        self.orderly = "shut_down" in machine.commands
 
     def _run(self, verb: str) -> tuple[int, str]:
         machine = self.machine
@@ -47,8 +49,8 @@ class Command:
         self._must("off")
 
     def shut_down(self) -> None:
-        """Not possible."""
-        raise PowerError("the commands of power_commands cannot shut down a system; ssh can")
+        """Run `shut_down`."""
+        self._must("shut_down")
 
     def is_on(self) -> bool | None:
         """Run `status`, if there is one."""

@@ -1,0 +1,75 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What slurmctld says of a machine, as far as its supply depends on it.
+
+Measured on 22.05.8 and 24.11.5: a request to power down is POWER_DOWN for up to two seconds, POWERING_DOWN for exactly
+SuspendTimeout, then POWERED_DOWN. A job makes that POWERING_UP until slurmd registers after a boot, or until
+ResumeTimeout; then it is DOWN+POWERED_DOWN with a reason by slurm, and `state=resume` makes it POWERED_DOWN again.
+24.11 forgets DRAIN when a drained node is powered down, so this never is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
+
+FALLING = frozenset({"POWERED_DOWN", "POWERING_DOWN"})
+RISING = frozenset({"POWERING_UP"})
+LEFT_ALONE = frozenset(
+    {"DRAIN", "FAIL", "MAINT", "REBOOT_ISSUED", "REBOOT_REQUESTED", "FUTURE", "POWER_DOWN", "POWER_UP"}
+)
+"""A person's decision, or a request that slurmctld has not started yet."""
+WITH_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+
+FAILED = "ResumeTimeout reached"
+"""slurmctld's reason of a node that did not wake (src/slurmctld/power_save.c)."""
+GIVEN_UP = "slurmstead: does not wake"
+"""The beginning of ours after the last attempt; the health check resumes the node when it is back."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node. Times are seconds since 1970."""
+
+    flags: frozenset[str]
+    idle_since: float = 0.0
+    """0 is unknown"""
+    failed_at: float = 0.0
+    """when slurmctld gave up waking it; 0 if it did not"""
+
+    @classmethod
+    def read(cls, shown: Mapping[str, str]) -> Node:
+        """Return the node of its fields as `answers.read_nodes` returns them.
+
+        >>> Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "fan"}).wanted
+        False
+        """
+        busy, started = (seconds(shown.get(key, "")) for key in ("LastBusyTime", "SlurmdStartTime"))
+        failed = shown.get("Reason", "").startswith(FAILED) and shown.get("ReasonSetByUser") == "slurm"
+        return cls(flags(shown), max(busy, started), seconds(shown["ReasonChangedAt"]) if failed else 0.0)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether slurmctld counts on it being on, now or soon."""
+        return not self.flags & FALLING
+
+    @property
+    def waking(self) -> bool:
+        """Whether slurmctld waits for it."""
+        return bool(self.flags & RISING)
+
+    @property
+    def decided(self) -> bool:
+        """Whether it is somebody else's turn."""
+        return bool(self.flags & LEFT_ALONE)
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether jobs are on it."""
+        return bool(self.flags & WITH_JOBS)
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is on and could sleep."""
+        return self.flags == {"IDLE"}

@@ -1,0 +1,52 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Shuts a system down, and asks the network whether it runs."""
+
+from __future__ import annotations
+
+import socket
+
+from ansible.module_utils.slurmstead.power.methods import method
+from ansible.module_utils.slurmstead.power.model import Machine, PowerError
+from ansible.module_utils.slurmstead.reach.commands import run
+
+KEY = "/etc/slurmstead/power-key"
+"""It may do nothing on a worker but shut it down; see roles/power."""
+
+KNOWN = "/var/lib/slurmstead/power/known_hosts"
+SSH = (
+    *("ssh", "-i", KEY, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"),
+    # The key opens nothing, so an impostor gains nothing by it.
+    *("-o", "StrictHostKeyChecking=accept-new", "-o", f"UserKnownHostsFile={KNOWN}"),
+)
+
+SSH_PORT = 22
+ANSWER = 2.0
+"""Seconds in which a system accepts or refuses a connection."""
+
+
+def answers(machine: Machine) -> bool:
+    """Whether the machine's kernel answers on the network."""
+    try:
+        with socket.create_connection((machine.host, SSH_PORT), ANSWER):
+            return True
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+
+
+def shut_down(machine: Machine) -> None:
+    """Tell the system to shut down: through its device if that can, otherwise by ssh.
+
+    :raises PowerError: it was not told
+    """
+    device = method(machine)
+    if device.orderly:
+        device.shut_down()
+        return
+    code, _, said = run(*SSH, f"root@{machine.host}", "poweroff", seconds=20)
+    # A system that goes down at once cuts the connection.
+    if code not in (0, 255) or (code == 255 and "closed" not in said):
+        raise PowerError(
+            f"ssh to {machine.host} ends with {code}: {said.strip().splitlines()[-1] if said.strip() else ''}"
+        )

@@ -1,0 +1,235 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""One look at all machines that may sleep: asks slurmctld, network and devices, and does what `decide` says.
+
+Slurm's own timer cannot choose: 22.05 also powers down drained nodes. So SuspendTime is a year, this program asks for
+each sleep, and SuspendProgram and ResumeProgram only make it look at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import hashlib
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ansible.module_utils.slurmstead.power import decide, journal, shutdown
+from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
+from ansible.module_utils.slurmstead.power.methods import method
+from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
+from ansible.module_utils.slurmstead.power.node import GIVEN_UP, Node
+from ansible.module_utils.slurmstead.reach import durable
+from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.slurm.answers import read_nodes
+
+CONFIGURATION = pathlib.Path("/etc/slurmstead/power.json")
+STATE = pathlib.Path("/var/lib/slurmstead/power")
+LOG = pathlib.Path("/var/log/slurmstead/power.log")
+
+UPDATES = {
+    Act.SLEEP: ("state=power_down",),
+    Act.BELIEVE: ("state=power_down_force",),
+    Act.RESUME: ("state=resume",),
+}
+"""What scontrol is told for an act (scontrol(1), 21.08 to 24.11)."""
+
+
+class BusyError(Exception):
+    """Another process looks at the machines."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sleeper:
+    """A machine that may sleep: after `idle` seconds without a job, 0 for never."""
+
+    machine: Machine
+    idle: float = 0.0
+    watts: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """What the role writes."""
+
+    sleepers: tuple[Sleeper, ...]
+    keep: int = 0
+    """idle machines that stay awake"""
+    resume_timeout: float = 600.0
+
+    @classmethod
+    def read(cls, text: str) -> Configuration:
+        """Return the configuration of its JSON.
+
+        :raises ValueError: it is not JSON
+        :raises TypeError: it has unknown fields
+        """
+        values = json.loads(text)
+        sleepers = tuple(Sleeper(Machine.read(one.pop("machine")), **one) for one in map(dict, values.pop("sleepers")))
+        return cls(sleepers, **values)
+
+
+@contextlib.contextmanager
+def alone(state: pathlib.Path) -> Iterator[None]:
+    """Hold the lock of those who switch machines by what they see.
+
+    :raises BusyError: another process holds it
+    """
+    with (state / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError("another process looks at the machines") from None
+        yield
+
+
+class Memories:
+    """What is remembered of all machines, in one file."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        try:
+            found: Any = json.loads(path.read_text())
+        except (OSError, ValueError):
+            found = {}  # The first look, or a file from before a power cut: everything is found out again.
+        self.machines = {name: decide.remembered(values) for name, values in found.get("machines", {}).items()}
+        self.devices: dict[str, str] = found.get("devices", {})
+        """the last error of each device"""
+        self.refused: dict[str, str] = found.get("refused", {})
+        """a digest of the credentials that a device refused; they are not sent again"""
+
+    def save(self) -> None:
+        """Write them."""
+        machines = {name: dataclasses.asdict(memory) for name, memory in self.machines.items()}
+        text = json.dumps({"machines": machines, "devices": self.devices, "refused": self.refused})
+        durable.write(self.path, text.encode(), 0o600)
+
+
+class Watch:
+    """One look. `log` gets an Entry for everything that is done, or goes wrong for the first time."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        memories: Memories,
+        log: Callable[[journal.Entry], object],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.configuration = configuration
+        self.memories = memories
+        self.log = log
+        self.clock = clock
+
+    def look(self) -> None:
+        """Look at all machines and act. Does nothing while slurmctld does not answer."""
+        code, out, _ = run("scontrol", "--oneliner", "show", "node", seconds=30)
+        if code:
+            return
+        nodes = {name: Node.read(shown) for name, shown in read_nodes(out).items()}
+        known = [sleeper for sleeper in self.configuration.sleepers if sleeper.machine.name in nodes]
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda sleeper: self._one(sleeper, nodes[sleeper.machine.name]), known))
+        self._let_sleep(known, nodes)
+        self.memories.save()
+
+    def _let_sleep(self, known: list[Sleeper], nodes: Mapping[str, Node]) -> None:
+        now = self.clock()
+        idlers = [
+            decide.Idler(one.machine.name, now - node.idle_since if node.idle_since else 0.0, one.idle, one.watts)
+            for one in known
+            if (node := nodes[one.machine.name]).idle
+        ]
+        for name in decide.sleepers(idlers, self.configuration.keep):
+            self._act(Act.SLEEP, "it has had no job for long enough", next(s for s in known if s.machine.name == name))
+
+    def _one(self, sleeper: Sleeper, node: Node) -> None:
+        name = sleeper.machine.name
+        before = self.memories.machines.get(name, Memory())
+        seen = self._see(sleeper.machine, node)
+        act, why, after = decide.decide(seen, before, self.configuration.resume_timeout)
+        # First what is remembered: a repeated act is harmless, a forgotten one is not.
+        self.memories.machines[name] = after
+        if after.asleep and not before.asleep:
+            self._note(name, journal.ASLEEP)
+        if before.asleep and not after.asleep:
+            self._note(name, journal.AWAKE, "Slurm waits for it" if node.waking else "it is on")
+        if act:
+            self._act(act, why, sleeper)
+
+    def _see(self, machine: Machine, node: Node) -> Seen:
+        answers = shutdown.answers(machine)
+        # A machine that answers has a supply: that spares its device thousands of questions a day.
+        supply, silent = (True, False) if answers else self._ask(machine)
+        return Seen(node, self.clock(), answers, supply, machine.method != "wake_on_lan", silent)
+
+    def _ask(self, machine: Machine) -> tuple[bool | None, bool]:
+        """Return what the device says, and whether it is silent."""
+        if self._is_refused(machine):
+            return None, True
+        try:
+            supply = method(machine).is_on()
+        except PowerError as error:
+            self._failed(machine, error)
+            return None, True
+        self.memories.devices.pop(machine.name, None)
+        self.memories.refused.pop(machine.name, None)
+        return supply, False
+
+    def _is_refused(self, machine: Machine) -> bool:
+        return self.memories.refused.get(machine.name) == _digest(machine)
+
+    def _failed(self, machine: Machine, error: PowerError) -> None:
+        if isinstance(error, RefusedError):
+            self.memories.refused[machine.name] = _digest(machine)
+        if self.memories.devices.get(machine.name) != str(error):
+            self.memories.devices[machine.name] = str(error)
+            self._note(machine.name, "device", str(error))
+
+    def _act(self, act: Act, why: str, sleeper: Sleeper) -> None:
+        machine = sleeper.machine
+        self._note(machine.name, act.value, why)
+        try:
+            if act is Act.ON:
+                method(machine).on(stale=True)
+            elif act is Act.CUT:
+                method(machine).off()
+            elif act is Act.SHUT_DOWN:
+                shutdown.shut_down(machine)
+            elif act is Act.GIVE_UP:
+                self._update(machine.name, f"reason={GIVEN_UP}: {why}")
+            else:
+                self._update(machine.name, *UPDATES[act])
+        except PowerError as error:
+            self._failed(machine, error)
+            if act is Act.SHUT_DOWN:
+                # Nobody cuts the supply of a system that could not be told.
+                memory = self.memories.machines[machine.name]
+                self.memories.machines[machine.name] = dataclasses.replace(memory, told=0.0)
+
+    def _update(self, name: str, *words: str) -> None:
+        code, _, said = run("scontrol", "update", f"nodename={name}", *words, seconds=30)
+        if code:
+            raise PowerError(f"slurmctld refuses {words[0]}: {said.strip()}")
+
+    def _note(self, name: str, what: str, why: str = "") -> None:
+        self.log(journal.Entry(self.clock(), name, what, why))
+
+
+def _digest(machine: Machine) -> str:
+    """Return what tells whether the credentials are other ones than before."""
+    return hashlib.sha256(f"{machine.address}\n{machine.user}\n{machine.password}".encode()).hexdigest()
+
+
+def main() -> int:
+    """Look once."""
+    configuration = Configuration.read(CONFIGURATION.read_text())
+    try:
+        with alone(STATE):
+            Watch(configuration, Memories(STATE / "memory.json"), lambda entry: journal.write(LOG, [entry])).look()
+    except BusyError:
+        return 0  # It does what is to be done.
+    return 0

@@ -1,0 +1,152 @@
+"""A cluster whose machines have supplies: Slurm's power saving, the program that looks, and what it switches."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tests.native import program
+from tests.native.cluster import SLURMD, Cluster
+
+PLACE = "/share/power"
+CONF = {
+    "ResumeFailProgram": "/bin/true",
+    "ResumeProgram": "/bin/true",
+    "ResumeRate": "0",
+    "ResumeTimeout": "20",
+    "SuspendProgram": "/bin/true",
+    "SuspendRate": "0",
+    "SuspendTime": "31536000",
+    "SuspendTimeout": "4",
+}
+TIMES = ("QUIET=1", "SHUTDOWN=15", "RETRY=6", "SURE=3", "PAUSE=3")
+LOOK = program.program(pathlib.Path(__file__).with_name("look.py"))
+
+DEVICE = f"""
+cd {PLACE}
+case $1 in
+on) [ -e $POWER_NODE.dead ] || touch $POWER_NODE.supply ;;
+off) rm -f $POWER_NODE.supply ;;
+status) [ -e $POWER_NODE.supply ] ;;
+shut_down) touch $POWER_NODE.halt ;;
+esac
+"""
+
+
+@dataclasses.dataclass
+class Rack:
+    """The cluster; which of its workers run, and which shut down and still have a supply.
+
+    A worker boots when it gets a supply.
+    """
+
+    cluster: Cluster
+    on: set[str]
+    dark: set[str] = dataclasses.field(default_factory=set)
+
+    def configure(self, idle: float = 4, keep: int = 0) -> None:
+        """Write what the role writes."""
+        commands = {verb: ["/bin/sh", f"{PLACE}/device", verb] for verb in ("on", "off", "status", "shut_down")}
+        sleepers = [
+            {
+                "machine": {
+                    "name": name,
+                    "method": "command",
+                    "host": self.cluster.addresses[name],
+                    "commands": commands,
+                },
+                "idle": idle,
+            }
+            for name in self.cluster.nodes
+        ]
+        text = json.dumps({"sleepers": sleepers, "keep": keep, "resume_timeout": 20})
+        self.cluster.run("tee", f"{PLACE}/power.json", text=text)
+
+    def press(self, name: str) -> None:
+        """Press the button of a machine that is off."""
+        self.cluster.run("touch", f"{PLACE}/{name}.supply")
+        self._obey()
+
+    def pull(self, name: str) -> None:
+        """Pull the plug of a machine."""
+        self.cluster.run("rm", f"{PLACE}/{name}.supply")
+        self._obey()
+
+    def look(self) -> None:
+        """Let the program look once, and let the machines do what it switched."""
+        program.run(self.cluster, LOOK, *TIMES)
+        self._obey()
+
+    def _obey(self) -> None:
+        found = set(self.cluster.run("ls", PLACE).split())
+        for name in self.cluster.nodes:
+            supply, halt = f"{name}.supply" in found, f"{name}.halt" in found
+            # A system that has shut down needs an edge of its supply.
+            self.dark = (self.dark | ({name} if halt else set())) - (set() if supply else {name})
+            if name in self.on and (halt or not supply):
+                self.cluster.kill(name)
+                self.on.discard(name)
+            elif supply and name not in self.on | self.dark:
+                self._boot(name)
+        if halts := [f"{PLACE}/{one}" for one in found if one.endswith(".halt")]:
+            self.cluster.run("rm", *halts)
+
+    def _boot(self, name: str) -> None:
+        # slurmd -b: the time of this boot is now, and not that of this computer.
+        cluster = self.cluster
+        cluster.pids |= cluster._tell("create", [name])
+        cluster._tell("start", {name: [[*SLURMD, "-b"]]})
+        self.on.add(name)
+
+    def until(self, what: Callable[[], Any], seconds: float, said: str) -> None:
+        """Look again and again until something is true."""
+        end = time.monotonic() + seconds
+        while not what():
+            assert time.monotonic() < end, f"not within {seconds:.0f} s: {said}\n{self.log()}\n{self.cluster.report()}"
+            self.look()
+            time.sleep(0.3)
+
+    def state(self, name: str) -> str:
+        """Return the state of a node as scontrol prints it."""
+        shown = self.cluster.run("scontrol", "--oneliner", "show", "node", name)
+        return shown.partition(" State=")[2].split()[0]
+
+    def until_asleep(self, names: Sequence[str], seconds: float = 60) -> None:
+        """Look until machines have no supply and slurmctld knows."""
+        self.until(
+            lambda: not self.on & set(names) and all("POWERED_DOWN" in self.state(name) for name in names),
+            seconds,
+            f"{names} asleep",
+        )
+
+    def log(self) -> str:
+        """Return what was done."""
+        return self.cluster.tried("cat", f"{PLACE}/power.log").stdout
+
+    def submit(self, *words: str) -> str:
+        """Submit a short job of alice; returns its number."""
+        return self.cluster.run("sbatch", "--parsable", "--output=/dev/null", *words, user="alice")
+
+    def has_ended(self, job: str) -> bool:
+        """Whether a job has completed."""
+        shown = self.cluster.run("scontrol", "show", "job", job)
+        assert "JobState=FAILED" not in shown, shown
+        return "JobState=COMPLETED" in shown
+
+
+@pytest.fixture
+def rack(release: str) -> Iterator[Rack]:
+    """Three workers that are on."""
+    with Cluster(release, 3, CONF) as cluster:
+        cluster.run("install", "-d", "-m", "700", PLACE)
+        cluster.run("tee", f"{PLACE}/device", text=DEVICE)
+        cluster.run("touch", *(f"{PLACE}/{name}.supply" for name in cluster.nodes))
+        found = Rack(cluster, set(cluster.nodes))
+        found.configure()
+        yield found

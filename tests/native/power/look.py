@@ -1,0 +1,24 @@
+"""Looks once at all machines, as slurmstead-power.service does, with shorter times. It runs on the control node."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+
+from ansible.module_utils.slurmstead.power import decide, shutdown, watch
+
+PLACE = pathlib.Path("/share/power")
+
+
+def main() -> int:
+    """Look; the arguments are times of `decide` in seconds, such as QUIET=2."""
+    for word in sys.argv[1:]:
+        name, _, value = word.partition("=")
+        setattr(decide, name, float(value))
+    shutdown.ANSWER = 0.3
+    watch.CONFIGURATION, watch.STATE, watch.LOG = PLACE / "power.json", PLACE, PLACE / "power.log"
+    return watch.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
