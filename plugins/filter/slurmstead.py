@@ -39,6 +39,7 @@ slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.conf.v
 share = importlib.import_module("ansible.module_utils.slurmstead.storage.share")
 parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
 nfs = importlib.import_module("ansible.module_utils.slurmstead.storage.nfs")
+power_times = importlib.import_module("ansible.module_utils.slurmstead.power.times")
 network_dnsmasq = importlib.import_module("ansible.module_utils.slurmstead.network.dnsmasq")
 network_plan = importlib.import_module("ansible.module_utils.slurmstead.network.plan")
 network_table = importlib.import_module("ansible.module_utils.slurmstead.network.table")
@@ -47,6 +48,7 @@ vpn_peers_file = importlib.import_module("ansible.module_utils.slurmstead.vpn.pe
 vpn_text = importlib.import_module("ansible.module_utils.slurmstead.vpn.text")
 people_accounts = importlib.import_module("ansible.module_utils.slurmstead.people.accounts")
 people_file = importlib.import_module("ansible.module_utils.slurmstead.people.file")
+remote_call = importlib.import_module("ansible.module_utils.slurmstead.reach.remote_call")
 upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
 
 
@@ -134,6 +136,24 @@ def power_machines(names: str, hostvars: Mapping[str, Mapping[str, Any]]) -> lis
         }
         for name in chosen
     ]
+
+
+def power_sleepers(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the machines that have power_method and power_idle, as power.watch.Sleeper reads them."""
+    able = [name for name in names if hostvars[name].get("power_method") and hostvars[name].get("power_idle")]
+    return [
+        {
+            "machine": {**machine, "host": hostvars[machine["name"]]["os_address"]},
+            "idle": power_times.seconds(str(hostvars[machine["name"]]["power_idle"])),
+            "watts": float(hostvars[machine["name"]].get("power_watts") or 0),
+        }
+        for machine in power_machines(",".join(able), hostvars)
+    ]
+
+
+def power_program(module: str) -> str:
+    """Return a program that calls `main` of a module below module_utils/slurmstead, and needs nothing but Python."""
+    return f"#!{remote_call.COMMAND.removesuffix(' -')}\n{remote_call.program(module, 'main', {})}"
 
 
 def router_hosts(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
@@ -354,6 +374,8 @@ class FilterModule:
             "health_check_interval": conf_size.health_check_interval,
             "scheduler_parameters": conf_size.scheduler_parameters,
             "tree_width": conf_size.tree_width,
+            "power_program": power_program,
+            "power_sleepers": power_sleepers,
             "role_packages": role_packages,
             "router_dnsmasq": router_dnsmasq,
             "router_hosts": router_hosts,

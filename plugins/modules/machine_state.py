@@ -45,6 +45,7 @@ ansible_facts:
     packages: {description: Names of the installed packages., type: list}
     accounting_exists: {description: Whether slurmdbd was configured here., type: bool}
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
+    power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 share:
@@ -77,6 +78,9 @@ ACCOUNTING = Path("/etc/systemd/system/slurmdbd.service.d/slurmstead.conf")
 BROKER = Path("/etc/slurmstead/celery_broker.json")
 """The passwords of the broker's users, see broker_users."""
 BROKER_NEEDS = {"rabbitmq-server", "redis-server"}
+
+POWER_SAVING = Path("/etc/slurmstead/power.json")
+"""What only the role power writes."""
 
 LOGIN = Path("/etc/slurmstead/login-users")
 """See login/pam.py."""
@@ -160,6 +164,7 @@ def main() -> None:
         "accounting_exists": ACCOUNTING.exists(),
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
         "login_exists": LOGIN.exists(),
+        "power_saving_exists": POWER_SAVING.exists(),
     }
     wanted = module.params["share"]
     found = share.found(wanted["source"], wanted["path"]) if wanted else {}

@@ -66,7 +66,7 @@ PLUGINS = House(
         "storage": "",
         "identity": "reach",
         "firewall": "reach",
-        "power": "",
+        "power": "workers slurm reach",
         "login": "reach",
         "network": "",
         "vpn": "",

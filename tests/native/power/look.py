@@ -10,15 +10,15 @@ from ansible.module_utils.slurmstead.power import decide, shutdown, watch
 PLACE = pathlib.Path("/share/power")
 
 
-def main() -> int:
+def main() -> None:
     """Look; the arguments are times of `decide` in seconds, such as QUIET=2."""
     for word in sys.argv[1:]:
         name, _, value = word.partition("=")
         setattr(decide, name, float(value))
     shutdown.ANSWER = 0.3
     watch.CONFIGURATION, watch.STATE, watch.LOG = PLACE / "power.json", PLACE, PLACE / "power.log"
-    return watch.main()
+    watch.main()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -401,6 +401,23 @@ POWER_CASES = {
     ),
 }
 
+SLEEP_CASES = {
+    "a time without a unit": case(
+        "power_idle",
+        "20",
+        'is "20", which is not a time. Write it as in 20min or 2h.',
+        power_method="turing_pi",
+        power_address="bmc",
+        power_user="u",
+        power_password="p",
+    ),
+    "sleep without a method": case(
+        "power_idle", "20min", "is set, but the machine has no power_method. Set power_method, or remove power_idle."
+    ),
+    "watts below zero": case("power_watts", -1, "is -1. Write 0 or more."),
+    "keep below zero": case("power_keep", -1, "is -1. Write 0 or more."),
+}
+
 ROUTER_CASES = {
     "no inside network": case(
         "router_network",
@@ -722,6 +739,7 @@ CASES = {
     **STORAGE_CASES,
     **FIREWALL_CASES,
     **POWER_CASES,
+    **SLEEP_CASES,
     **ROUTER_CASES,
     **SLURM_CASES,
     **ENGINE_CASES,

@@ -24,8 +24,6 @@ WITH_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
 FAILED = "ResumeTimeout reached"
 """slurmctld's reason of a node that did not wake (src/slurmctld/power_save.c)."""
-GIVEN_UP = "slurmstead: does not wake"
-"""The beginning of ours after the last attempt; the health check resumes the node when it is back."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +59,7 @@ class Node:
 
     @property
     def decided(self) -> bool:
-        """Whether it is somebody else's turn."""
+        """Whether it is another's turn."""
         return bool(self.flags & LEFT_ALONE)
 
     @property

@@ -22,10 +22,11 @@ from ansible.module_utils.slurmstead.power import decide, journal, shutdown
 from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
 from ansible.module_utils.slurmstead.power.methods import method
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
-from ansible.module_utils.slurmstead.power.node import GIVEN_UP, Node
+from ansible.module_utils.slurmstead.power.node import Node
 from ansible.module_utils.slurmstead.reach import durable
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.answers import read_nodes
+from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE
 
 CONFIGURATION = pathlib.Path("/etc/slurmstead/power.json")
 STATE = pathlib.Path("/var/lib/slurmstead/power")
@@ -200,7 +201,7 @@ class Watch:
             elif act is Act.SHUT_DOWN:
                 shutdown.shut_down(machine)
             elif act is Act.GIVE_UP:
-                self._update(machine.name, f"reason={GIVEN_UP}: {why}")
+                self._update(machine.name, f"reason={DOES_NOT_WAKE}: {why}")
             else:
                 self._update(machine.name, *UPDATES[act])
         except PowerError as error:
@@ -224,12 +225,8 @@ def _digest(machine: Machine) -> str:
     return hashlib.sha256(f"{machine.address}\n{machine.user}\n{machine.password}".encode()).hexdigest()
 
 
-def main() -> int:
-    """Look once."""
+def main() -> None:
+    """Look once, unless another process does; it does what is to be done."""
     configuration = Configuration.read(CONFIGURATION.read_text())
-    try:
-        with alone(STATE):
-            Watch(configuration, Memories(STATE / "memory.json"), lambda entry: journal.write(LOG, [entry])).look()
-    except BusyError:
-        return 0  # It does what is to be done.
-    return 0
+    with contextlib.suppress(BusyError), alone(STATE):
+        Watch(configuration, Memories(STATE / "memory.json"), lambda entry: journal.write(LOG, [entry])).look()

@@ -50,6 +50,9 @@ OPERATIONS = {
 }
 """The reason of each operation for which a playbook drains workers."""
 
+DOES_NOT_WAKE = f"{HEALTH}does not wake"
+"""The beginning of the reason of a machine that power saving could not wake."""
+
 GRES, DUPLICATE = "gres/", "Duplicate jobid"
 SIGNERS = {GRES: ("slurm",), DUPLICATE: ("slurm", "root")}
 """Prefixes and authors of Slurm's permanent drains whose cause a restart of slurmd removes.

@@ -90,6 +90,8 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     power.power_plug_has_a_kind,
     power.power_commands_are_complete,
     power.power_certificate_is_a_hash,
+    power.power_idle_is_a_time,
+    power.power_figures_are_possible,
     network.the_inside_is_a_network,
     network.the_pool_is_inside,
     network.the_bmcs_are_apart,

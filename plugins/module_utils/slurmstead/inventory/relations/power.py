@@ -12,6 +12,9 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}")
 _CERTIFICATE = re.compile(r"[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}")
 
+_TIME = re.compile(r"[1-9]\d* ?(s|min|h)")
+"""See power/times.py."""
+
 WITH_ADDRESS = ("ipmi", "plug", "redfish", "turing_pi")
 WITH_PASSWORD = ("ipmi", "redfish", "turing_pi")
 
@@ -66,10 +69,27 @@ def power_commands_are_complete(power_method: str, power_commands: Mapping[str, 
         if verb not in power_commands:
             yield "power_commands", f"has no {verb}", f"Add one, as in {verb}: [/usr/local/bin/switch, {verb}]"
     for verb, words in power_commands.items():
-        if verb not in ("on", "off", "status"):
-            yield "power_commands", f"has {shown(verb)}", "Its commands are on, off and status"
+        if verb not in ("on", "off", "status", "shut_down"):
+            yield "power_commands", f"has {shown(verb)}", "Its commands are on, off, status and shut_down"
         elif not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
             yield "power_commands", f"has {shown(words)} as {verb}", "Write a list of words, the program first"
+
+
+def power_idle_is_a_time(power_method: str, power_idle: str) -> Iterator[Violation]:
+    """A machine that sleeps must be woken, and soon enough to be of use."""
+    if not power_idle:
+        return
+    if not _TIME.fullmatch(power_idle):
+        yield "power_idle", f"is {shown(power_idle)}, which is not a time", "Write it as in 20min or 2h"
+    if not power_method:
+        yield "power_idle", "is set, but the machine has no power_method", "Set power_method, or remove power_idle"
+
+
+def power_figures_are_possible(power_watts: int, power_keep: int) -> Iterator[Violation]:
+    """Neither can be less than nothing."""
+    for name, value in (("power_watts", power_watts), ("power_keep", power_keep)):
+        if value < 0:
+            yield name, f"is {value}", "Write 0 or more"
 
 
 def power_certificate_is_a_hash(power_certificate: str) -> Iterator[Violation]:
