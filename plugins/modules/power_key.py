@@ -24,7 +24,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-public: {description: The public key; empty if there is none yet., type: str, returned: always}
+public: {description: The public key; empty before it exists., type: str, returned: always}
 """
 
 import pathlib

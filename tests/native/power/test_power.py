@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.native.power.conftest import Rack
+import pytest
+
+from ansible.module_utils.slurmstead.reach import cluster_lock
+from tests.native.power.conftest import PLACE, Rack
 
 
 def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack) -> None:
@@ -15,3 +18,87 @@ def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack) -> None:
     assert woken == {"node2"}
     assert rack.log().count('"asleep"') == 4
     assert rack.log().count('"awake"') == 1
+
+
+@pytest.mark.slow
+def test_what_a_person_drained_stays_on_and_what_is_kept_awake(rack: Rack) -> None:
+    rack.configure(idle=2, keep=1)
+    rack.cluster.run("scontrol", "update", "nodename=node1", "state=drain", "reason=fan")
+    rack.until_asleep(["node2"])
+    for _ in range(8):
+        rack.look()
+
+    assert rack.on == {"node1", "node3"}
+    assert (rack.state("node1"), rack.state("node3")) == ("IDLE+DRAIN", "IDLE")
+
+
+@pytest.mark.slow
+def test_a_machine_that_does_not_wake_is_tried_again_and_then_left_to_a_person(rack: Rack) -> None:
+    rack.until_asleep(rack.cluster.nodes)
+    rack.cluster.run("touch", f"{PLACE}/node1.dead")
+    # Slurm starts a job again after two minutes at the earliest; each attempt has one of its own.
+    job, *_ = (rack.submit("--nodelist=node1", "--wrap=true", "--exclusive") for _ in range(3))
+    rack.until(lambda: "does not wake" in reason(rack, "node1"), 240, "node1 is given up")
+    given_up = rack.log().count('"let Slurm wake it again"')
+    rack.cluster.run("rm", f"{PLACE}/node1.dead")
+    rack.cluster.run("scontrol", "update", "nodename=node1", "state=resume")
+    rack.until(lambda: rack.has_ended(job), 90, "the job has ended")
+
+    assert given_up == 2
+    assert rack.log().count('"leave it to a person"') == 1
+
+
+@pytest.mark.slow
+def test_a_button_and_a_pulled_plug_are_noticed(rack: Rack) -> None:
+    rack.until_asleep(rack.cluster.nodes)
+    rack.configure(idle=30)
+    rack.press("node1")
+    rack.until(lambda: rack.state("node1") == "IDLE", 30, "node1 registered")
+    rack.pull("node1")
+    rack.until(lambda: "POWERED_DOWN" in rack.state("node1"), 60, "Slurm knows that node1 is off")
+    job = rack.submit("--nodelist=node1", "--wrap=true")
+    rack.until(lambda: rack.has_ended(job), 60, "the job has ended")
+
+    assert '"tell Slurm that it is off"' in rack.log()
+
+
+@pytest.mark.slow
+def test_no_machine_goes_to_sleep_under_a_run(rack: Rack) -> None:
+    rack.configure(idle=1)
+    holder = f"mkdir -p /run/slurmstead; setsid flock {cluster_lock.PATH} sleep 1000 >/dev/null 2>&1 </dev/null &"
+    rack.cluster.run("sh", "-c", holder)
+    rack.cluster.wait_for(lambda: rack.cluster.tried("pgrep", "-x", "flock").stdout, 10, "a run is under way")
+    for _ in range(10):
+        rack.look()
+    during = set(rack.on)
+    rack.cluster.run("pkill", "-x", "sleep", "--signal", "TERM", "--newest")
+    rack.until_asleep(rack.cluster.nodes)
+
+    assert during == set(rack.cluster.nodes)
+
+
+@pytest.mark.slow
+def test_a_job_that_comes_while_its_machine_goes_down_waits_for_its_next_boot(rack: Rack) -> None:
+    rack.until(lambda: "POWERING_DOWN" in rack.state("node1"), 60, "node1 goes down")
+    job = rack.submit("--nodelist=node1", "--wrap=true")
+    rack.until(lambda: rack.has_ended(job), 90, "the job has ended")
+
+    assert rack.has_ended(job)
+
+
+@pytest.mark.slow
+def test_slurmctld_that_was_killed_wakes_what_it_waited_for(rack: Rack) -> None:
+    rack.until_asleep(rack.cluster.nodes)
+    job = rack.submit("--nodelist=node1", "--wrap=true")
+    rack.cluster.wait_for(lambda: "POWERING_UP" in rack.state("node1"), 30, "node1 is wanted")
+    rack.cluster.stop("control", "KILL")
+    rack.look()
+    rack.cluster.start("control")
+    rack.until(lambda: rack.has_ended(job), 90, "the job has ended")
+
+    assert rack.has_ended(job)
+
+
+def reason(rack: Rack, name: str) -> str:
+    """Return why a node is out of service."""
+    return rack.cluster.run("sinfo", "--noheader", f"--nodes={name}", "--format=%E")

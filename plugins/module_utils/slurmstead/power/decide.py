@@ -51,6 +51,8 @@ class Seen:
     """what its device says; None if it cannot tell"""
     cuts: bool = True
     """whether the device can cut the supply"""
+    operation: bool = False
+    """whether a run of a playbook is under way, which may need the machine"""
     silent_device: bool = False
     """the device does not answer, or refuses the password: nothing is known, and nothing is switched"""
 
@@ -163,7 +165,7 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     if memory.asleep:
         # Its button, or a person: it has the time of a boot to register, which makes it awake for slurmctld.
         memory = dataclasses.replace(memory, asleep=False, appeared=seen.now)
-    if memory.appeared and seen.now - memory.appeared < resume_timeout:
+    if seen.operation or (memory.appeared and seen.now - memory.appeared < resume_timeout):
         return None, "", memory
     why = "Slurm has powered it down" if not memory.appeared else "it is on, but Slurm has powered it down"
     memory = dataclasses.replace(memory, told=seen.now, appeared=0.0)

@@ -23,13 +23,14 @@ from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
 from ansible.module_utils.slurmstead.power.methods import method
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
 from ansible.module_utils.slurmstead.power.node import Node
-from ansible.module_utils.slurmstead.reach import durable
+from ansible.module_utils.slurmstead.reach import cluster_lock, durable
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE
 
 CONFIGURATION = pathlib.Path("/etc/slurmstead/power.json")
 STATE = pathlib.Path("/var/lib/slurmstead/power")
+LOCK = cluster_lock.PATH
 LOG = pathlib.Path("/var/log/slurmstead/power.log")
 
 UPDATES = {
@@ -131,10 +132,12 @@ class Watch:
         if code:
             return
         nodes = {name: Node.read(shown) for name, shown in read_nodes(out).items()}
+        operation = cluster_lock.is_held(LOCK)
         known = [sleeper for sleeper in self.configuration.sleepers if sleeper.machine.name in nodes]
         with ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda sleeper: self._one(sleeper, nodes[sleeper.machine.name]), known))
-        self._let_sleep(known, nodes)
+            list(pool.map(lambda sleeper: self._one(sleeper, nodes[sleeper.machine.name], operation), known))
+        if not operation:
+            self._let_sleep(known, nodes)
         self.memories.save()
 
     def _let_sleep(self, known: list[Sleeper], nodes: Mapping[str, Node]) -> None:
@@ -147,10 +150,10 @@ class Watch:
         for name in decide.sleepers(idlers, self.configuration.keep):
             self._act(Act.SLEEP, "it has had no job for long enough", next(s for s in known if s.machine.name == name))
 
-    def _one(self, sleeper: Sleeper, node: Node) -> None:
+    def _one(self, sleeper: Sleeper, node: Node, operation: bool) -> None:
         name = sleeper.machine.name
         before = self.memories.machines.get(name, Memory())
-        seen = self._see(sleeper.machine, node)
+        seen = self._see(sleeper.machine, node, operation)
         act, why, after = decide.decide(seen, before, self.configuration.resume_timeout)
         # First what is remembered: a repeated act is harmless, a forgotten one is not.
         self.memories.machines[name] = after
@@ -161,11 +164,11 @@ class Watch:
         if act:
             self._act(act, why, sleeper)
 
-    def _see(self, machine: Machine, node: Node) -> Seen:
+    def _see(self, machine: Machine, node: Node, operation: bool) -> Seen:
         answers = shutdown.answers(machine)
         # A machine that answers has a supply: that spares its device thousands of questions a day.
         supply, silent = (True, False) if answers else self._ask(machine)
-        return Seen(node, self.clock(), answers, supply, machine.method != "wake_on_lan", silent)
+        return Seen(node, self.clock(), answers, supply, machine.method != "wake_on_lan", operation, silent)
 
     def _ask(self, machine: Machine) -> tuple[bool | None, bool]:
         """Return what the device says, and whether it is silent."""

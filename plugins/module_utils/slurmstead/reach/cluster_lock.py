@@ -15,6 +15,7 @@ the first of the others that answers. See lock_watcher.py for the watcher.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import pathlib
 import time
@@ -125,6 +126,18 @@ def read(path: pathlib.Path) -> Leases | None:
         return Leases(**json.loads(path.read_text()))
     except FileNotFoundError:
         return None
+
+
+def is_held(path: pathlib.Path = PATH) -> bool:
+    """Whether a run has this machine's lease now."""
+    try:
+        with path.open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def now() -> float:

@@ -71,7 +71,8 @@ def sources(names: Iterable[str]) -> dict[str, tuple[str, bool]]:
     found = {package: ("", True) for package in PACKAGES}
     new = set(names)
     while new:
-        found |= {one: (text, is_package) for one in new for text, is_package in _read(one)}
+        # In this order, so that a program that is installed is the same each time.
+        found |= {one: (text, is_package) for one in sorted(new) for text, is_package in _read(one)}
         new = {other for one in new & found.keys() for other in imports(one, found[one][0])} - found.keys()
     return found
 

@@ -25,7 +25,7 @@ def look(home_root: str, home_store: str) -> dict[str, Any]:
     made: accounts that we created: `left`, `jobs` (identity.departures) and `groups`, by name
     numbers: numeric ID by name of each account for people, and of root
     locked: names of the accounts that have expired
-    keys: keys in /etc/ssh/authorized_keys.d, by name of the account
+    keys: keys in /etc/ssh/authorized_keys.d that open a shell, by name of the account
     own_keys: number of keys in the home, by name of the account
     sudo: for each account that may use sudo: the group from which it has the right, or empty
 
@@ -72,7 +72,8 @@ def _files(directory: Path) -> list[Path]:
 
 def _lines(path: Path) -> list[str]:
     text = path.read_text(errors="replace")
-    return [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith("#") and "command=" not in line]
 
 
 def own_keys(homes: Mapping[str, str]) -> dict[str, int]:

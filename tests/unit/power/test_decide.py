@@ -1,0 +1,149 @@
+"""What is done with a machine: single cases, and random histories that all end with belief and truth the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+
+from ansible.module_utils.slurmstead.power import decide
+from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
+from ansible.module_utils.slurmstead.power.node import Node
+
+TIMEOUT = 600.0
+
+
+def node(*flags: str, failed_at: float = 0.0) -> Node:
+    return Node(frozenset(flags), failed_at=failed_at)
+
+
+ASLEEP, WAKING, IDLE = node("IDLE", "POWERED_DOWN"), node("MIXED", "POWERING_UP"), node("IDLE")
+
+
+@pytest.mark.parametrize(
+    ("seen", "memory", "act"),
+    [
+        (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(), Act.SHUT_DOWN),
+        (Seen(ASLEEP, 1000, answers=True, supply=True, operation=True), Memory(), None),
+        (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(asleep=True), None),
+        (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(appeared=1), Act.SHUT_DOWN),
+        (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),
+        (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(told=900, silent=999), None),
+        (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(told=600), Act.CUT),
+        (Seen(IDLE, 1000, answers=True, supply=True), Memory(told=600), None),
+        (Seen(WAKING, 1000, answers=False, supply=False), Memory(), Act.ON),
+        (Seen(WAKING, 1000, answers=False, supply=False, silent_device=True), Memory(), None),
+        (Seen(WAKING, 1000, answers=False, supply=True), Memory(silent=900), Act.ON),
+        (Seen(WAKING, 1000, answers=False, supply=True), Memory(silent=900, attempts=1, tried=990), None),
+        (Seen(WAKING, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),
+        (Seen(IDLE, 1000, answers=False, supply=False), Memory(silent=900), Act.BELIEVE),
+        (Seen(IDLE, 1000, answers=False, supply=None), Memory(silent=900), None),
+        (Seen(node("ALLOCATED"), 1000, answers=False, supply=False), Memory(silent=900), Act.ON),
+        (Seen(node("IDLE", "DRAIN"), 1000, answers=False, supply=False), Memory(silent=900), None),
+        (Seen(node("IDLE", "DRAIN", "POWERED_DOWN"), 1000, answers=True, supply=True), Memory(), None),
+        (
+            Seen(node("DOWN", "POWERED_DOWN", failed_at=100), 1000, answers=False, supply=False),
+            Memory(),
+            Act.RESUME,
+        ),
+        (
+            Seen(node("DOWN", "POWERED_DOWN", failed_at=100), 1000, answers=False, supply=False),
+            Memory(failures=2),
+            Act.GIVE_UP,
+        ),
+    ],
+)
+def test_each_contradiction_is_put_right(seen: Seen, memory: Memory, act: Act | None) -> None:
+    assert decide.decide(seen, memory, TIMEOUT)[0] is act
+
+
+@dataclasses.dataclass
+class World:
+    """A machine and a model of slurmctld, as measured in tests/native/power. Times are seconds."""
+
+    chance: random.Random
+    now: float = 1e6
+    supply: bool = True
+    booted: float = 1.0
+    """when its system answers; 0: it does not run"""
+    halted: bool = False
+    job: bool = False
+    base: str = "IDLE"
+    power: str = ""
+    since: float = 0.0
+    failed_at: float = 0.0
+    memory: Memory = dataclasses.field(default_factory=Memory)
+    needless: float = 0.0
+
+    @property
+    def answers(self) -> bool:
+        return self.supply and not self.halted and 0 < self.booted <= self.now
+
+    def switch(self, on: bool) -> None:
+        if on and not self.supply:
+            self.booted, self.halted = self.now + self.chance.randint(20, 120), False
+        self.supply = on
+
+    def slurm(self) -> None:
+        """What slurmctld does by itself."""
+        if self.power == "POWERING_DOWN" and self.now - self.since >= 180:
+            self.power = "POWERED_DOWN"
+        if self.power == "POWERED_DOWN" and self.job and self.base == "IDLE":
+            self.power, self.since = "POWERING_UP", self.now
+        if self.power == "POWERING_UP":
+            if self.answers and self.booted >= self.since:
+                self.power = ""
+            elif self.now - self.since >= TIMEOUT:
+                self.base, self.power, self.failed_at = "DOWN", "POWERED_DOWN", self.now
+        if self.power == "POWERED_DOWN" and self.answers and self.booted >= self.since + 180:
+            self.base, self.power = "IDLE", ""
+        if self.power == "" and self.job and self.answers and self.chance.random() < 0.2:
+            self.job = False
+
+    def step(self, sabotage: bool) -> None:
+        """Fifteen seconds, in which the world may do what it likes."""
+        self.now += 15
+        if sabotage and self.chance.random() < 0.05:
+            what = self.chance.choice(["job", "plug", "button"])
+            self.job = self.job or what == "job"
+            if what != "job":
+                self.switch(what == "button")
+        self.slurm()
+        self.look(silent=sabotage and self.chance.random() < 0.1, obeys=not sabotage or self.chance.random() < 0.9)
+
+    def look(self, silent: bool, obeys: bool) -> None:
+        words = {self.base, self.power} - {""}
+        if self.job and self.power in ("", "POWERING_UP"):
+            words = (words - {"IDLE"}) | {"MIXED"}
+        shown = Node(frozenset(words), failed_at=self.failed_at if self.base == "DOWN" else 0.0)
+        seen = Seen(shown, self.now, self.answers, True if self.answers else self.supply, silent_device=silent)
+        act, _, self.memory = decide.decide(seen, self.memory, TIMEOUT)
+        if act in (Act.ON, Act.CUT) and obeys:
+            self.switch(act is Act.ON)
+        elif act is Act.SHUT_DOWN:
+            self.halted = True
+        elif act is Act.BELIEVE:
+            self.power, self.since = "POWERING_DOWN", self.now
+        elif act in (Act.RESUME, Act.GIVE_UP):
+            self.base, self.failed_at = "IDLE", 0.0  # After GIVE_UP, a person does it.
+        elif shown.idle and self.chance.random() < 0.1:
+            self.power, self.since = "POWERING_DOWN", self.now
+        on_without_need = self.supply and self.power == "POWERED_DOWN" and not self.job
+        self.needless = self.needless + 15 if on_without_need else 0.0
+
+
+@pytest.mark.parametrize("hundred", range(10))
+def test_a_thousand_random_histories_end_with_belief_and_truth_the_same(hundred: int) -> None:
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        world = World(random.Random(seed))
+        for _ in range(200):
+            world.step(sabotage=True)
+        for _ in range(400):
+            world.step(sabotage=False)
+            # An appeared machine has the time of a boot, then it shuts down.
+            assert world.needless <= TIMEOUT + decide.SHUTDOWN, f"seed {seed}: on without need"
+
+        assert not world.job, f"seed {seed}: a job still waits: {world}"
+        assert world.power != "POWERED_DOWN" or not world.supply, f"seed {seed}: asleep, but on: {world}"
+        assert world.power != "" or world.supply, f"seed {seed}: awake, but off: {world}"
