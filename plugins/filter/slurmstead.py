@@ -140,7 +140,7 @@ def power_machines(names: str, hostvars: Mapping[str, Mapping[str, Any]]) -> lis
 
 def power_sleepers(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the machines that have power_method and power_idle, as power.watch.Sleeper reads them."""
-    able = [name for name in names if hostvars[name].get("power_method") and hostvars[name].get("power_idle")]
+    able = sorted(name for name in names if hostvars[name].get("power_method") and hostvars[name].get("power_idle"))
     return [
         {
             "machine": {**machine, "host": hostvars[machine["name"]]["os_address"]},
