@@ -33,6 +33,7 @@ STATE = pathlib.Path("/var/lib/slurmstead/power")
 LOCK = cluster_lock.PATH
 LOG = pathlib.Path("/var/log/slurmstead/power.log")
 
+ASK = "ask whether it is on"
 UPDATES = {
     Act.SLEEP: ("state=power_down",),
     Act.BELIEVE: ("state=power_down_force",),
@@ -99,15 +100,15 @@ class Memories:
         except (OSError, ValueError):
             found = {}  # The first look, or a file from before a power cut: everything is found out again.
         self.machines = {name: decide.remembered(values) for name, values in found.get("machines", {}).items()}
-        self.devices: dict[str, str] = found.get("devices", {})
-        """the last error of each device"""
+        self.failed: dict[str, str] = found.get("failed", {})
+        """the last error of each machine and act, so that it is reported once"""
         self.refused: dict[str, str] = found.get("refused", {})
         """a digest of the credentials that a device refused; they are not sent again"""
 
     def save(self) -> None:
         """Write them."""
         machines = {name: dataclasses.asdict(memory) for name, memory in self.machines.items()}
-        text = json.dumps({"machines": machines, "devices": self.devices, "refused": self.refused})
+        text = json.dumps({"machines": machines, "failed": self.failed, "refused": self.refused})
         durable.write(self.path, text.encode(), 0o600)
 
 
@@ -177,25 +178,25 @@ class Watch:
         try:
             supply = method(machine).is_on()
         except PowerError as error:
-            self._failed(machine, error)
+            self._failed(machine, error, ASK)
             return None, True
-        self.memories.devices.pop(machine.name, None)
+        self.memories.failed.pop(f"{machine.name} {ASK}", None)
         self.memories.refused.pop(machine.name, None)
         return supply, False
 
     def _is_refused(self, machine: Machine) -> bool:
         return self.memories.refused.get(machine.name) == _digest(machine)
 
-    def _failed(self, machine: Machine, error: PowerError) -> None:
+    def _failed(self, machine: Machine, error: PowerError, what: str) -> None:
         if isinstance(error, RefusedError):
             self.memories.refused[machine.name] = _digest(machine)
-        if self.memories.devices.get(machine.name) != str(error):
-            self.memories.devices[machine.name] = str(error)
-            self._note(machine.name, "device", str(error))
+        key = f"{machine.name} {what}"
+        if self.memories.failed.get(key) != str(error):
+            self.memories.failed[key] = str(error)
+            self._note(machine.name, "failed", f"{what}: {error}")
 
     def _act(self, act: Act, why: str, sleeper: Sleeper) -> None:
         machine = sleeper.machine
-        self._note(machine.name, act.value, why)
         try:
             if act is Act.ON:
                 method(machine).on(stale=True)
@@ -208,11 +209,14 @@ class Watch:
             else:
                 self._update(machine.name, *UPDATES[act])
         except PowerError as error:
-            self._failed(machine, error)
+            self._failed(machine, error, act.value)
             if act is Act.SHUT_DOWN:
                 # Nobody cuts the supply of a system that could not be told.
                 memory = self.memories.machines[machine.name]
                 self.memories.machines[machine.name] = dataclasses.replace(memory, told=0.0)
+        else:
+            self.memories.failed.pop(f"{machine.name} {act.value}", None)
+            self._note(machine.name, act.value, why)
 
     def _update(self, name: str, *words: str) -> None:
         code, _, said = run("scontrol", "update", f"nodename={name}", *words, seconds=30)
