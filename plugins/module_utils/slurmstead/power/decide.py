@@ -115,7 +115,8 @@ def _finish(seen: Seen, memory: Memory) -> Decision:
     if memory.silent and seen.now - memory.silent >= QUIET:
         return Act.CUT, "its system has shut down", after
     if seen.now - memory.told >= SHUTDOWN:
-        return Act.CUT, f"its system did not shut down within {SHUTDOWN:.0f} s", after
+        # If something still answers then, it is told again.
+        return Act.CUT, f"its system did not shut down within {SHUTDOWN:.0f} s", dataclasses.replace(memory, told=0.0)
     return None, "", memory
 
 
