@@ -54,6 +54,7 @@ CASES = {
     "configure-accounting.yml": ({"accounting_enabled": True}, "accounting"),
     "configure-broker.yml": ({"celery_broker_users": ["alice"]}, "celery_broker"),
     "configure-login.yml": ({"login_only_with_jobs": True}, "login"),
+    "configure-power.yml": ({"power_method": "wake_on_lan", "power_idle": "20min"}, "power"),
     "configure-vpn.yml": ({"vpn_enabled": True}, "vpn"),
     "install-julia.yml": ({"julia_archives": [JULIA]}, "julia"),
 }
