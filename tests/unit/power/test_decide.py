@@ -34,6 +34,8 @@ ASLEEP, WAKING, IDLE = node("IDLE", "POWERED_DOWN"), node("MIXED", "POWERING_UP"
         (Seen(IDLE, 1000, answers=True, supply=True), Memory(told=600), None),
         (Seen(WAKING, 1000, answers=False, supply=False), Memory(), Act.ON),
         (Seen(WAKING, 1000, answers=False, supply=False, silent_device=True), Memory(), None),
+        (Seen(ASLEEP, 1000, answers=True, supply=True, silent_device=True), Memory(), None),
+        (Seen(ASLEEP, 1000, answers=False, silent_device=True), Memory(told=900, silent=980), None),
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(silent=900), Act.ON),
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(silent=900, attempts=1, tried=990), None),
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),

@@ -92,6 +92,8 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     """Return what to do with a machine. Who sleeps is decided by `sleepers`, because it depends on the others."""
     silent = 0.0 if seen.answers else memory.silent or seen.now
     memory = dataclasses.replace(memory, silent=silent)
+    if seen.silent_device:
+        return None, "", memory
     if seen.node.wanted and not seen.node.waking:
         # It registered after a boot of its own.
         memory = dataclasses.replace(memory, told=0.0)
@@ -100,7 +102,7 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         return _finish(seen, memory)
     if memory.told:
         memory = dataclasses.replace(memory, told=0.0)
-    if seen.node.decided or seen.silent_device:
+    if seen.node.decided:
         return None, "", memory
     if seen.node.waking:
         return _wake(seen, memory)

@@ -146,7 +146,7 @@ class Watch:
         idlers = [
             decide.Idler(one.machine.name, now - node.idle_since if node.idle_since else 0.0, one.idle, one.watts)
             for one in known
-            if (node := nodes[one.machine.name]).idle
+            if (node := nodes[one.machine.name]).idle and not self._is_refused(one.machine)
         ]
         for name in decide.sleepers(idlers, self.configuration.keep):
             self._act(Act.SLEEP, "it has had no job for long enough", next(s for s in known if s.machine.name == name))
@@ -168,7 +168,7 @@ class Watch:
     def _see(self, machine: Machine, node: Node, operation: bool) -> Seen:
         answers = shutdown.answers(machine)
         # A machine that answers has a supply: that spares its device thousands of questions a day.
-        supply, silent = (True, False) if answers else self._ask(machine)
+        supply, silent = (True, self._is_refused(machine)) if answers else self._ask(machine)
         return Seen(node, self.clock(), answers, supply, machine.method != "wake_on_lan", operation, silent)
 
     def _ask(self, machine: Machine) -> tuple[bool | None, bool]:

@@ -1,0 +1,29 @@
+"""What a look asks of devices."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from ansible.module_utils.slurmstead.power import watch
+from ansible.module_utils.slurmstead.power.model import Machine
+from ansible.module_utils.slurmstead.power.watch import Configuration, Memories, Sleeper, Watch
+from tests import power_devices as devices
+
+
+@pytest.mark.parametrize("state", ["IDLE", "IDLE+POWERED_DOWN", "MIXED+POWERING_UP"])
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_refused_password_is_sent_once(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, state: str, answers: bool
+) -> None:
+    shown = f"NodeName=node1 State={state} LastBusyTime=2026-11-25T10:00:00\n"
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: answers)
+    with devices.served(devices.RedfishHandler, devices.certificate(tmp_path)) as device:
+        machine = Machine("node1", "redfish", address=device.address, user="admin", password="wrong")
+        for _ in range(4):
+            Watch(Configuration((Sleeper(machine),)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+
+    assert device.refused <= 1
+    assert device.logins == device.refused
