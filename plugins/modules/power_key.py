@@ -13,7 +13,6 @@ attributes:
   diff_mode: {support: none}
 options:
   path: {type: path, required: true, description: File of the private key.}
-  state: {type: str, choices: [present, absent], default: present, description: Whether there is a key.}
 author: [Slurmstead]
 """
 
@@ -36,29 +35,18 @@ from ansible.module_utils.slurmstead.reach.commands import run
 
 def main() -> None:
     """Run the module."""
-    module = AnsibleModule(
-        argument_spec={
-            "path": {"type": "path", "required": True},
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
     path = pathlib.Path(module.params["path"])
     public = path.with_name(f"{path.name}.pub")
-    wanted = module.params["state"] == "present"
-    changed = not public.exists() if wanted else path.exists() or public.exists()
+    changed = not public.exists()
     if changed and not module.check_mode:
         # A private key without its public one is what a power cut left.
         path.unlink(missing_ok=True)
-        public.unlink(missing_ok=True)
-        if wanted:
-            path.parent.mkdir(exist_ok=True)
-            code, _, said = run(
-                "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "slurmstead-power", "-f", str(path)
-            )
-            if code:
-                module.fail_json(msg=f"ssh-keygen: {said.strip()}")
-    module.exit_json(changed=changed, public=public.read_text().strip() if wanted and public.exists() else "")
+        path.parent.mkdir(exist_ok=True)
+        code, _, said = run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "slurmstead-power", "-f", str(path))
+        if code:
+            module.fail_json(msg=f"ssh-keygen: {said.strip()}")
+    module.exit_json(changed=changed, public=public.read_text().strip() if public.exists() else "")
 
 
 if __name__ == "__main__":

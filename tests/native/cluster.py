@@ -164,11 +164,11 @@ class Cluster:
             self.start_slurmdbd()
         self.start(CONTROL)
 
-    def boot(self, *names: str) -> None:
+    def boot(self, *names: str, slurmd: Sequence[str] = SLURMD) -> None:
         """Start machines that are off, with their daemons; a worker's needs a slurmctld that answers."""
         daemons = {MUNGE: [MUNGED]}
         self.pids |= self._tell("create", names)
-        self._tell("start", {name: daemons.get(name, [SLURMD]) for name in names})
+        self._tell("start", {name: daemons.get(name, [slurmd]) for name in names})
 
     def kill(self, *names: str) -> None:
         """End machines as if their plugs were pulled; what is on their disks stays."""

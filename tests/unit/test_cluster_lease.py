@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 import pytest
 
+from ansible.module_utils.slurmstead.reach import cluster_lock
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.slow
@@ -82,14 +84,7 @@ def until(true: Callable[[], bool], seconds: float = 90) -> None:
 
 def locked(net: pathlib.Path, name: str) -> bool:
     """Say whether a process has a machine's lock."""
-    try:
-        with (net / name / "lock").open("r+") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
+    return cluster_lock.is_held(net / name / "lock")
 
 
 def go(net: pathlib.Path, run: subprocess.Popen[str]) -> str:

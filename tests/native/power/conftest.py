@@ -93,16 +93,11 @@ class Rack:
                 self.cluster.kill(name)
                 self.on.discard(name)
             elif supply and name not in self.on | self.dark:
-                self._boot(name)
+                # slurmd -b: the time of this boot is now, and not that of this computer.
+                self.cluster.boot(name, slurmd=[*SLURMD, "-b"])
+                self.on.add(name)
         if halts := [f"{PLACE}/{one}" for one in found if one.endswith(".halt")]:
             self.cluster.run("rm", *halts)
-
-    def _boot(self, name: str) -> None:
-        # slurmd -b: the time of this boot is now, and not that of this computer.
-        cluster = self.cluster
-        cluster.pids |= cluster._tell("create", [name])
-        cluster._tell("start", {name: [[*SLURMD, "-b"]]})
-        self.on.add(name)
 
     def until(self, what: Callable[[], Any], seconds: float, said: str) -> None:
         """Look again and again until something is true."""

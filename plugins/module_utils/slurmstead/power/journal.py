@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import pathlib
-from collections.abc import Iterable
 
 ASLEEP, AWAKE = "asleep", "awake"
 """Events that begin and end a sleep; the others are named by decide.Act."""
@@ -22,9 +21,7 @@ class Entry:
     why: str = ""
 
 
-def write(path: pathlib.Path, entries: Iterable[Entry]) -> None:
-    """Append entries. A power cut can leave half a line."""
-    lines = "".join(f"{json.dumps(dataclasses.asdict(entry))}\n" for entry in entries)
-    if lines:
-        with path.open("a") as file:
-            file.write(lines)
+def write(path: pathlib.Path, entry: Entry) -> None:
+    """Append an entry. A power cut can leave half a line."""
+    with path.open("a") as file:
+        file.write(f"{json.dumps(dataclasses.asdict(entry))}\n")

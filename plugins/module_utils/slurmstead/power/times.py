@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0}
-TIME = re.compile(r"(\d+) ?(s|min|h)")
+TIME = re.compile(r"([1-9]\d*) ?(s|min|h)")
 
 
 def seconds(text: str) -> float:
@@ -17,7 +17,7 @@ def seconds(text: str) -> float:
 
     :raises ValueError: it is not a number with one of UNITS
     """
-    found = TIME.fullmatch(text.strip())
+    found = TIME.fullmatch(text)
     if not found:
         raise ValueError(f"{text!r} is not a time such as 20min or 2h")
     return int(found[1]) * UNITS[found[2]]

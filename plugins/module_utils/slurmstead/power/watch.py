@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fcntl
+import functools
 import hashlib
 import json
 import pathlib
@@ -30,7 +31,6 @@ from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE
 
 CONFIGURATION = pathlib.Path("/etc/slurmstead/power.json")
 STATE = pathlib.Path("/var/lib/slurmstead/power")
-LOCK = cluster_lock.PATH
 LOG = pathlib.Path("/var/log/slurmstead/power.log")
 
 ASK = "ask whether it is on"
@@ -95,10 +95,12 @@ class Memories:
 
     def __init__(self, path: pathlib.Path) -> None:
         self.path = path
-        try:
-            found: Any = json.loads(path.read_text())
-        except (OSError, ValueError):
-            found = {}  # The first look, or a file from before a power cut: everything is found out again.
+        self.text = ""
+        found: Any = {}
+        # At the first look, and if the file is broken, everything is found out again.
+        with contextlib.suppress(OSError, ValueError):
+            self.text = path.read_text()
+            found = json.loads(self.text)
         self.machines = {name: decide.remembered(values) for name, values in found.get("machines", {}).items()}
         self.failed: dict[str, str] = found.get("failed", {})
         """the last error of each machine and act, so that it is reported once"""
@@ -106,26 +108,22 @@ class Memories:
         """a digest of the credentials that a device refused; they are not sent again"""
 
     def save(self) -> None:
-        """Write them."""
+        """Write them if they are others: an SD card lasts for a limited number of writes."""
         machines = {name: dataclasses.asdict(memory) for name, memory in self.machines.items()}
         text = json.dumps({"machines": machines, "failed": self.failed, "refused": self.refused})
-        durable.write(self.path, text.encode(), 0o600)
+        if text != self.text:
+            durable.write(self.path, text.encode(), 0o600)
 
 
 class Watch:
     """One look. `log` gets an Entry for everything that is done, or goes wrong for the first time."""
 
     def __init__(
-        self,
-        configuration: Configuration,
-        memories: Memories,
-        log: Callable[[journal.Entry], object],
-        clock: Callable[[], float] = time.time,
+        self, configuration: Configuration, memories: Memories, log: Callable[[journal.Entry], object]
     ) -> None:
         self.configuration = configuration
         self.memories = memories
         self.log = log
-        self.clock = clock
 
     def look(self) -> None:
         """Look at all machines and act. Does nothing while slurmctld does not answer."""
@@ -133,43 +131,43 @@ class Watch:
         if code:
             return
         nodes = {name: Node.read(shown) for name, shown in read_nodes(out).items()}
-        operation = cluster_lock.is_held(LOCK)
-        known = [sleeper for sleeper in self.configuration.sleepers if sleeper.machine.name in nodes]
+        operation = cluster_lock.is_held()
+        known = {one.machine.name: one for one in self.configuration.sleepers if one.machine.name in nodes}
         with ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda sleeper: self._one(sleeper, nodes[sleeper.machine.name], operation), known))
+            list(pool.map(lambda name: self._one(known[name].machine, nodes[name], operation), known))
         if not operation:
             self._let_sleep(known, nodes)
         self.memories.save()
 
-    def _let_sleep(self, known: list[Sleeper], nodes: Mapping[str, Node]) -> None:
-        now = self.clock()
+    def _let_sleep(self, known: Mapping[str, Sleeper], nodes: Mapping[str, Node]) -> None:
+        now = time.time()
         idlers = [
-            decide.Idler(one.machine.name, now - node.idle_since if node.idle_since else 0.0, one.idle, one.watts)
-            for one in known
-            if (node := nodes[one.machine.name]).idle and not self._is_refused(one.machine)
+            decide.Idler(name, now - node.idle_since if node.idle_since else 0.0, one.idle, one.watts)
+            for name, one in known.items()
+            if (node := nodes[name]).idle and not self._is_refused(one.machine)
         ]
         for name in decide.sleepers(idlers, self.configuration.keep):
-            self._act(Act.SLEEP, "it has had no job for long enough", next(s for s in known if s.machine.name == name))
+            self._act(Act.SLEEP, "it has had no job for long enough", known[name].machine)
 
-    def _one(self, sleeper: Sleeper, node: Node, operation: bool) -> None:
-        name = sleeper.machine.name
+    def _one(self, machine: Machine, node: Node, operation: bool) -> None:
+        name = machine.name
         before = self.memories.machines.get(name, Memory())
-        seen = self._see(sleeper.machine, node, operation)
+        seen = self._see(machine, node, operation)
         act, why, after = decide.decide(seen, before, self.configuration.resume_timeout)
-        # First what is remembered: a repeated act is harmless, a forgotten one is not.
+        # Before the act, which corrects it if it fails.
         self.memories.machines[name] = after
         if after.asleep and not before.asleep:
             self._note(name, journal.ASLEEP)
         if before.asleep and not after.asleep:
             self._note(name, journal.AWAKE, "Slurm waits for it" if node.waking else "it is on")
         if act:
-            self._act(act, why, sleeper)
+            self._act(act, why, machine)
 
     def _see(self, machine: Machine, node: Node, operation: bool) -> Seen:
         answers = shutdown.answers(machine)
         # A machine that answers has a supply: that spares its device thousands of questions a day.
         supply, silent = (True, self._is_refused(machine)) if answers else self._ask(machine)
-        return Seen(node, self.clock(), answers, supply, machine.method != "wake_on_lan", operation, silent)
+        return Seen(node, time.time(), answers, supply, machine.method != "wake_on_lan", operation, silent)
 
     def _ask(self, machine: Machine) -> tuple[bool | None, bool]:
         """Return what the device says, and whether it is silent."""
@@ -195,8 +193,7 @@ class Watch:
             self.memories.failed[key] = str(error)
             self._note(machine.name, "failed", f"{what}: {error}")
 
-    def _act(self, act: Act, why: str, sleeper: Sleeper) -> None:
-        machine = sleeper.machine
+    def _act(self, act: Act, why: str, machine: Machine) -> None:
         try:
             if act is Act.ON:
                 method(machine).on(stale=True)
@@ -224,7 +221,7 @@ class Watch:
             raise PowerError(f"slurmctld refuses {words[0]}: {said.strip()}")
 
     def _note(self, name: str, what: str, why: str = "") -> None:
-        self.log(journal.Entry(self.clock(), name, what, why))
+        self.log(journal.Entry(time.time(), name, what, why))
 
 
 def _digest(machine: Machine) -> str:
@@ -236,4 +233,4 @@ def main() -> None:
     """Look once, unless another process does; it does what is to be done."""
     configuration = Configuration.read(CONFIGURATION.read_text())
     with contextlib.suppress(BusyError), alone(STATE):
-        Watch(configuration, Memories(STATE / "memory.json"), lambda entry: journal.write(LOG, [entry])).look()
+        Watch(configuration, Memories(STATE / "memory.json"), functools.partial(journal.write, LOG)).look()

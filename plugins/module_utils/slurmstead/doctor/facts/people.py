@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ansible.module_utils.slurmstead.reach.commands import run
 
 KEYS = Path("/etc/ssh/authorized_keys.d")
 SUDOERS = "/etc/sudoers"
-NO_SHELL = r"^[[:space:]]*(#|$)|command="
+NO_SHELL = r"^\s*(#|$)|command="
 """Lines of authorized_keys(5) that are no key, or run only one command, as cloud-init writes them for root."""
 
 
@@ -72,8 +73,7 @@ def _files(directory: Path) -> list[Path]:
 
 def _lines(path: Path) -> list[str]:
     text = path.read_text(errors="replace")
-    lines = (line.strip() for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith("#") and "command=" not in line]
+    return [line.strip() for line in text.splitlines() if not re.search(NO_SHELL, line)]
 
 
 def own_keys(homes: Mapping[str, str]) -> dict[str, int]:

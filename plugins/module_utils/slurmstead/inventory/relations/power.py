@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.power import times
 
 _MAC = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}")
 _CERTIFICATE = re.compile(r"[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}")
-
-_TIME = re.compile(r"[1-9]\d* ?(s|min|h)")
-"""See power/times.py."""
 
 WITH_ADDRESS = ("ipmi", "plug", "redfish", "turing_pi")
 WITH_PASSWORD = ("ipmi", "redfish", "turing_pi")
@@ -79,7 +77,7 @@ def power_idle_is_a_time(power_method: str, power_idle: str) -> Iterator[Violati
     """A machine that sleeps must be woken, and soon enough to be of use."""
     if not power_idle:
         return
-    if not _TIME.fullmatch(power_idle):
+    if not times.TIME.fullmatch(power_idle):
         yield "power_idle", f"is {shown(power_idle)}, which is not a time", "Write it as in 20min or 2h"
     if not power_method:
         yield "power_idle", "is set, but the machine has no power_method", "Set power_method, or remove power_idle"
