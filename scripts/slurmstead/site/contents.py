@@ -140,8 +140,7 @@ ansible_user: ansible
 """
 
 SHARES = """
-# Control keeps a record of each job, and gives each user an account, limits and a share: docs/shares.md.
-accounting_enabled: true
+# Each user has an account, limits and a share: docs/shares.md.
 shares_template: {template}
 """
 

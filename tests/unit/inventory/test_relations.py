@@ -779,7 +779,7 @@ def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Sai
     everywhere = {"slurm_config": {"SlurmdTimeout": 60}, "slurm_cgroup_config": {"ConstrainDevices": True}}
     everywhere |= {"slurm_nodes": {"node1": {"Weight": 1}}, "slurm_partitions": {"main": {"Nodes": "ALL"}}}
     everywhere |= {"accounts_users": [user("alice", 2001)], "accounts_groups": [{"name": "lab", "gid": 3000}]}
-    everywhere |= {"accounts_by_hand": ["ubuntu"], "slurm_private_jobs": False}
+    everywhere |= {"accounts_by_hand": ["ubuntu"], "slurm_private_jobs": False, "accounting_enabled": False}
     everywhere |= {"shares_accounts": {"bio": {}}, "shares_qos": {"gpu": {}}, "shares_users": {"ann": {}}}
     everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
 

@@ -57,10 +57,10 @@ def test_the_control_node_can_be_a_worker_too(ann, stead):
 
 
 @pytest.mark.parametrize("template", ["home", "lab", "course"])
-def test_a_template_switches_on_records_and_shares(ann, stead, template):
+def test_a_template_sets_shares(ann, stead, template):
     assert stead("init", "c", *MACHINES, "--template", template) == ExitCode.OK
     found = yaml.safe_load((ann / "c/group_vars/all.yml").read_text())
-    assert (found["accounting_enabled"], found["shares_template"]) == (True, template)
+    assert found["shares_template"] == template
     specs = yaml.safe_load((ROOT / "roles/shares/meta/argument_specs.yml").read_text())
     assert template in specs["argument_specs"]["main"]["options"]["shares_template"]["choices"]
 
