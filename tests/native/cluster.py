@@ -18,7 +18,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from ansible.module_utils.slurmstead.accounting import storage
@@ -57,6 +57,7 @@ class Cluster:
     """One cluster; `conf` are keys of slurm.conf that differ from conf.DEFAULTS.
 
     With `database`, control also has MariaDB and slurmdbd; `accounting=False` leaves them out of slurm.conf.
+    `users` are numbers by name.
     """
 
     running: list[Cluster] = []
@@ -70,6 +71,7 @@ class Cluster:
         *,
         database: bool = False,
         accounting: bool = True,
+        users: Mapping[str, int] = USERS,
     ) -> None:
         self.release = release
         self.version = root.RELEASES[release]
@@ -77,6 +79,7 @@ class Cluster:
         hosts = NETWORK.hosts()
         self.addresses = {name: str(next(hosts)) for name in (CONTROL, MUNGE, *self.nodes)}
         self.database = database
+        self.users = users
         self.keys = {**(settings.ACCOUNTING if database and accounting else {}), **(conf or {})}
         self.pids: dict[str, int] = {}
         self.seconds = 0.0
@@ -98,7 +101,7 @@ class Cluster:
             env=ENVIRONMENT,
         )
         try:
-            self._tell("cluster", str(packages), self.addresses, list(USERS), self._files(packages))
+            self._tell("cluster", str(packages), self.addresses, list(self.users), self._files(packages))
             self._init = gate_process.first(self._process, time.monotonic() + 10)
             self.running.append(self)
             self.boot(MUNGE)
@@ -125,7 +128,7 @@ class Cluster:
 
     def _files(self, packages: pathlib.Path) -> dict[str, dict[str, tuple[str, int, str]]]:
         passwd, group = (packages.joinpath("etc", name).read_text() for name in ("passwd", "group"))
-        for user, number in USERS.items():
+        for user, number in self.users.items():
             passwd += f"{user}:x:{number}:{number}::/share/home/{user}:/bin/bash\n"
             group += f"{user}:x:{number}:\n"
         hosts = "".join(f"{address} {name}\n" for name, address in self.addresses.items())
