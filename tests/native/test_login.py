@@ -1,0 +1,100 @@
+"""Ways round Slurm that users can try with programs and keys of their own; each is closed.
+
+The other ways need PAM or control groups: tests/lab/login. Ports and NFS from outside are in test_firewall.py.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.native import conf
+from tests.native.cluster import CONTROL, Cluster
+
+HOME = "/share/home/alice"
+
+FORGE = """
+export PATH=$PATH:/usr/sbin
+mkdir --mode=0700 forged && cd forged && mungekey --create --keyfile=key
+munged --foreground --force --key-file=key --socket=socket --pid-file=pid --log-file=log --seed-file=seed & munged=$!
+until test -S socket; do sleep 0.1; done
+sed "/^AuthInfo/d; 1 i AuthInfo=socket=$PWD/socket" /etc/slurm/slurm.conf > slurm.conf
+SLURM_CONF=$PWD/slurm.conf timeout 20 sbatch --output=/dev/null --wrap=true 2>&1
+kill $munged; rm -r ../forged
+"""
+
+CONF = f"""
+AuthType=auth/munge
+ClusterName=own
+MailProg=/bin/true
+ProctrackType=proctrack/linuxproc
+ReturnToService=2
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+SlurmUser=alice
+SlurmctldHost={CONTROL}
+SlurmctldLogFile={HOME}/own/slurmctld.log
+SlurmctldPidFile={HOME}/own/slurmctld.pid
+SlurmctldPort=7817
+SlurmdLogFile={HOME}/own/slurmd.log
+SlurmdParameters=config_overrides
+SlurmdPidFile={HOME}/own/slurmd.pid
+SlurmdSpoolDir={HOME}/own/slurmd
+SlurmdUser=alice
+StateSaveLocation={HOME}/own/slurmctld
+TaskPlugin=task/none
+NodeName=node1 NodeAddr={CONTROL} CPUs=4 RealMemory=1000
+PartitionName=own Default=YES Nodes=ALL
+"""
+
+OWN = f"""
+export PATH=$PATH:/usr/sbin SLURM_CONF={HOME}/own/slurm.conf
+run() {{
+    sbatch --output=/dev/null --wrap="hostname >> {HOME}/own/ran"
+    for second in $(seq 30); do test -n "$(squeue --noheader --states=R,PD)" || break; sleep 1; done
+}}
+slurmctld -D & slurmctld=$!
+slurmd -D -N node1 & slurmd=$!
+for second in $(seq 30); do sinfo --noheader --format=%T | grep --quiet '^idle$' && break; sleep 1; done
+run
+kill $slurmd && wait $slurmd
+scontrol update nodename=node1 nodeaddr=node1
+run
+kill $slurmctld && wait $slurmctld
+tail {HOME}/own/slurmctld.log
+"""
+"""Her slurmctld has a job run by her slurmd, and the next one by that of the cluster on node1."""
+
+ENTER = "for pid in $(pgrep --euid bob sleep); do nsenter --target=$pid --mount --pid id; done 2>&1"
+
+
+def test_a_credential_of_another_key_is_refused(four: Cluster) -> None:
+    said = four.run("sh", "-c", FORGE, user="alice")
+
+    assert "Batch job submission failed" in said
+    assert "Munge decode failed: Invalid credential" in four.run("cat", "/var/log/slurmctld")
+
+
+def test_slurmd_takes_no_orders_of_a_users_slurmctld(four: Cluster) -> None:
+    four.run("mkdir", "--parents", f"{HOME}/own/slurmd", f"{HOME}/own/slurmctld", user="alice")
+    for name, text in {"slurm.conf": CONF, "cgroup.conf": conf.CGROUP}.items():
+        four.run("tee", f"{HOME}/own/{name}", text=text, user="alice")
+
+    said = four.run("sh", "-c", OWN, user="alice", seconds=120)
+
+    assert four.run("cat", f"{HOME}/own/ran") == CONTROL
+    assert "Killing non-startable batch JobId=2: Invalid user id" in said
+
+
+def test_nobody_enters_another_users_job(four: Cluster) -> None:
+    words = ("sbatch", "--parsable", "--nodelist=node2", "--mem=10", "--output=/dev/null")
+    job = four.run(*words, "--wrap=unshare --user --map-root-user --mount --pid --fork sleep 600", user="bob")
+    four.wait_for(lambda: four.tried("pgrep", "--euid", "bob", "sleep", on="node2").stdout, 30, "bob's job runs")
+
+    step = four.tried("srun", f"--jobid={job}", "--overlap", "id", user="alice")
+    entered = four.tried("srun", "--nodelist=node2", "--mem=10", "sh", "-c", ENTER, user="alice")
+    four.run("scancel", "--user=bob")
+    four.wait_until_idle()
+
+    assert "Access/permission denied" in step.stderr
+    assert re.search("Permission denied|not permitted", entered.stdout)
+    assert "uid=" not in step.stdout + entered.stdout
