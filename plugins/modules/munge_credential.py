@@ -10,6 +10,7 @@ short_description: Create a MUNGE credential and decode those of other nodes
 description:
   - Decodes the credentials of other nodes, and fails with the reason if one of them cannot be decoded.
   - After such a failure, RV(refused) lists all credentials that could not be decoded.
+  - A node whose clock differs too much has chrony ask its source again, for at most a minute, before the module fails.
   - Creates the credential as the user C(nobody), so a leaked credential is worthless. It is valid for an hour, so it
     also reaches the last of many nodes. O(asked) and O(leads) find clocks that differ by more than 300 s, which Slurm's
     own credentials do not tolerate.
@@ -49,6 +50,7 @@ refused:
   returned: when munge answers
 """
 
+import contextlib
 import subprocess
 import time
 
@@ -87,6 +89,19 @@ def clock_problems(lead: float, leads: dict[str, float]) -> list[str]:
     ]
 
 
+# chrony hardly believes a source whose clock jumped: by itself, it follows after minutes.
+ASK_AGAIN = ("chronyc reset sources", "chronyc burst 4/4", "chronyc waitsync 20 1 0 3")
+
+
+def ask_source_again() -> float:
+    """Have chrony follow its source, for at most a minute; return the seconds by which it set the clock forward."""
+    before = time.time() - time.monotonic()
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        for command in ASK_AGAIN:
+            subprocess.run(command.split(), capture_output=True, timeout=90, check=False)
+    return time.time() - time.monotonic() - before
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
@@ -97,10 +112,12 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    asked, lead = module.params["asked"], {}
+    asked, leads, lead = module.params["asked"], module.params["leads"], {}
     if asked is not None:
         lead = {"lead": time.time() - asked}
-        if problems := clock_problems(lead["lead"], module.params["leads"]):
+        if clock_problems(lead["lead"], leads) and not module.check_mode:
+            lead["lead"] += ask_source_again()
+        if problems := clock_problems(lead["lead"], leads):
             module.fail_json(msg="; ".join(problems), **lead)
     try:
         signed = credentials.sign()

@@ -78,6 +78,22 @@ def test_a_clock_that_slurms_credentials_do_not_tolerate_is_named(run_module: Ru
     assert said in wrong.message
 
 
+@pytest.mark.parametrize("dry", [False, True])
+def test_chrony_asks_its_source_again_before_a_clock_is_called_wrong(
+    run_module: RunModule, commands: pathlib.Path, monkeypatch: pytest.MonkeyPatch, dry: bool
+) -> None:
+    script(commands / "chronyc", 'echo "$@" >> "$0.log"')
+    monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
+
+    done = run_module("munge_credential", asked=time.time(), leads={"node3": 500}, check=dry)
+
+    said = commands / "chronyc.log"
+    assert done.failed
+    assert (said.read_text().splitlines() if said.exists() else []) == (
+        [] if dry else ["reset sources", "burst 4/4", "waitsync 20 1 0 3"]
+    )
+
+
 @pytest.mark.usefixtures("commands")
 def test_every_node_whose_credential_cannot_be_read_is_named(run_module: RunModule) -> None:
     decode = {"node2": "MUNGE:bad:", "node1": "MUNGE:good:", "node4": "MUNGE:bad:"}
