@@ -47,6 +47,7 @@ ansible_facts:
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
+    vpn_exists: {description: Whether this machine has the VPN., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 share:
   description: What this machine has of a share now, see storage/share.py; empty without O(share).
@@ -84,6 +85,9 @@ POWER_SAVING = Path("/etc/slurmstead/power.json")
 
 LOGIN = Path("/etc/slurmstead/login-users")
 """See login/pam.py."""
+
+VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
+"""The unit of the role vpn."""
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -165,6 +169,7 @@ def main() -> None:
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
         "login_exists": LOGIN.exists(),
         "power_saving_exists": POWER_SAVING.exists(),
+        "vpn_exists": VPN.exists(),
     }
     wanted = module.params["share"]
     found = share.found(wanted["source"], wanted["path"]) if wanted else {}

@@ -102,3 +102,20 @@ def test_a_machine_does_not_have_to_reach_itself() -> None:
     assert peers("w", {"control": ["c"], "workers": ["w"]}) == {"c": [6817, 60001]}
     assert peers("c", {"control": ["c"], "workers": ["c"]}) == {}
     assert peers("c", {"control": ["c"], "workers": ["c", "w"]}) == {"w": [6818, 60001]}
+
+
+@pytest.mark.parametrize(
+    ("control", "managed"),
+    [
+        ({"ansible_facts": {}}, False),
+        ({"ansible_facts": {"vpn_exists": False}}, False),
+        ({"ansible_facts": {"vpn_exists": True}}, True),
+        ({"ansible_facts": {}, "vpn_enabled": False}, True),
+        ({"ansible_facts": {}, "vpn_enabled": True}, True),
+    ],
+)
+def test_a_vpn_that_is_no_longer_mentioned_goes(control: dict[str, object], managed: bool) -> None:
+    expression = yaml.safe_load(CLUSTER.read_text())["__vpn_is_managed"]
+    given = {"groups": {"control": ["c"]}, "hostvars": {"c": control}}
+
+    assert NativeEnvironment().from_string(expression).render(given) is managed
