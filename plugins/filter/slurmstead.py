@@ -151,7 +151,7 @@ def power_sleepers(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
     ]
 
 
-def power_program(module: str) -> str:
+def standalone_program(module: str) -> str:
     """Return a program that calls `main` of a module below module_utils/slurmstead, and needs nothing but Python."""
     return f"#!{remote_call.COMMAND.removesuffix(' -')}\n{remote_call.program(module, 'main', {})}"
 
@@ -374,7 +374,7 @@ class FilterModule:
             "health_check_interval": conf_size.health_check_interval,
             "scheduler_parameters": conf_size.scheduler_parameters,
             "tree_width": conf_size.tree_width,
-            "power_program": power_program,
+            "standalone_program": standalone_program,
             "power_sleepers": power_sleepers,
             "role_packages": role_packages,
             "router_dnsmasq": router_dnsmasq,
