@@ -58,7 +58,7 @@ def main() -> list[str]:
     port = int(slurm.setting("SlurmdPort").split("-")[0])
     with ThreadPoolExecutor(AT_ONCE) as pool:
         alive = pool.map(lambda shown: answers(shown["NodeAddr"], int(shown.get("Port") or port)), down.values())
-        back = {name: shown for (name, shown), answered in zip(down.items(), alive) if answered}
+        back = {name: shown for (name, shown), answered in zip(down.items(), alive, strict=True) if answered}
     if back:
         slurm.resume(back)
     return sorted(back)
