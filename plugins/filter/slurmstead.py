@@ -151,6 +151,12 @@ def power_sleepers(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
     ]
 
 
+def power_watts(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    """Return power_watts of the machines that have it."""
+    found = ((name, hostvars[name].get("power_watts")) for name in names)
+    return {name: float(watts) for name, watts in found if watts}
+
+
 def standalone_program(module: str) -> str:
     """Return a program that calls `main` of a module below module_utils/slurmstead, and needs nothing but Python."""
     return f"#!{remote_call.COMMAND.removesuffix(' -')}\n{remote_call.program(module, 'main', {})}"
@@ -374,8 +380,8 @@ class FilterModule:
             "health_check_interval": conf_size.health_check_interval,
             "scheduler_parameters": conf_size.scheduler_parameters,
             "tree_width": conf_size.tree_width,
-            "standalone_program": standalone_program,
             "power_sleepers": power_sleepers,
+            "power_watts": power_watts,
             "role_packages": role_packages,
             "router_dnsmasq": router_dnsmasq,
             "router_hosts": router_hosts,
@@ -385,6 +391,7 @@ class FilterModule:
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
             "slurmd_parameters": slurmd_parameters,
+            "standalone_program": standalone_program,
             "upgrade_problems": upgrade_problems,
             "share_plan": share_plan,
             "share_problems": share_problems,

@@ -1,8 +1,9 @@
-"""Verbs that switch machines on and off: stead power status, on, off, cycle."""
+"""Verbs that switch machines on and off, and report what power saving did."""
 
+import json
 import pathlib
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -70,6 +71,66 @@ def cycle(
     jobs = {"switched_jobs": fate(when_idle, cancel_jobs), "switched_deadline": str(deadline)}
     _switch("off", inventory, nodes, jobs, plain)
     _switch("on", inventory, nodes, {}, plain)
+
+
+Days = Annotated[float, typer.Option(help="How many days to look back.", min=0)]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Shown = Annotated[list[str] | None, typer.Argument(help="Workers; without names, all.", metavar="NODE")]
+
+
+@power.command()
+def log(
+    inventory: Inventory,
+    nodes: Shown = None,
+    days: Days = 7,
+    as_csv: AsCsv = False,
+    as_json: AsJson = False,
+    plain: Plain = False,
+) -> None:
+    """Show what power saving did to machines, and why. Changes nothing."""
+    from slurmstead.cluster import power as saving
+
+    found = _journal(inventory, nodes or [], days, as_csv and as_json, plain)
+    rows = saving.events(found)
+    if as_csv or as_json:
+        print(json.dumps(rows, indent=2) if as_json else saving.as_csv(saving.LOG, rows).rstrip())
+    else:
+        for row in rows:
+            out.print(Text("  ".join(filter(None, row.values()))), soft_wrap=True)
+    if not rows:
+        messages.print(f"Nothing was done in the last {days:g} days.")
+    if found["left_out"]:
+        messages.print(f"{found['left_out']} older events are left out; use a smaller --days")
+
+
+@power.command()
+def savings(
+    inventory: Inventory,
+    nodes: Shown = None,
+    days: Days = 30,
+    as_csv: AsCsv = False,
+    as_json: AsJson = False,
+    plain: Plain = False,
+) -> None:
+    """Show how long machines slept, and what that saved (power_watts, power_price). Changes nothing."""
+    from slurmstead.cluster import power as saving
+
+    rows = list(_journal(inventory, nodes or [], days, as_csv and as_json, plain)["savings"])
+    if as_json:
+        print(json.dumps({"days": days, "nodes": rows, "total": saving.total(rows)}, indent=2))
+    elif as_csv:
+        print(saving.as_csv(saving.SAVINGS, rows).rstrip())
+    else:
+        out.print(Text("\n".join(saving.table(saving.SAVINGS, [*rows, saving.total(rows)]))), soft_wrap=True)
+
+
+def _journal(inventory: pathlib.Path, nodes: Sequence[str], days: float, both: bool, plain: bool) -> Mapping[str, Any]:
+    from slurmstead.cluster import power as saving
+
+    if both:
+        raise UsageError("--csv and --json cannot be used together", "Use one of them.")
+    return saving.journal(messages, inventory.absolute(), nodes, days, plain=plain)
 
 
 def _switch(state: str, inventory: pathlib.Path, nodes: Sequence[str], variables: dict[str, str], plain: bool) -> None:

@@ -1,10 +1,25 @@
-"""Which machines can be switched, and what their devices say."""
+"""Which machines can be switched, what their devices say, and what power saving did."""
 
+import csv
+import datetime
+import io
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from rich.console import Console
+
+from slurmstead.errors import CheckFailed
+from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook
 from slurmstead.runner.outcome import Result
+from slurmstead.runner.progress import Progress
+
+LOG = ("at", "node", "what", "why")
+SAVINGS = ("node", "hours", "sleeps", "kwh", "money")
+"""The columns of the two reports, as CSV and JSON name them."""
+
+Row = Mapping[str, Any]
 
 
 def switchable(inventory: pathlib.Path, nodes: Sequence[str]) -> list[str]:
@@ -25,3 +40,74 @@ def lines(result: Result) -> list[str]:
             found |= said["power"]
     width = max(map(len, found), default=0)
     return [f"{name:<{width}}  {power}" for name, power in sorted(found.items())]
+
+
+def journal(console: Console, inventory: pathlib.Path, nodes: Sequence[str], days: float, *, plain: bool) -> Row:
+    """Return what the module power_journal returns, with progress on `console`.
+
+    :raises SteadError: control could not be asked, or no machine has ever been put to sleep
+    """
+    name, variables = "show-power-log.yml", {"shown_nodes": ",".join(nodes), "power_log_days": str(days)}
+    with Progress(console, name) as progress:
+        result = playbook.run(PLAYBOOKS / name, inventory, extra_vars=variables, plain=plain, observer=progress)
+    for found in result.results_of("power_journal"):
+        if found.get("exists"):
+            return found
+        if "exists" in found:
+            raise CheckFailed("control has no log of power saving", "Nothing sleeps until power_idle is set.")
+    raise result.error or CheckFailed(f"{inventory} has no control node", "Add it to the group control.")
+
+
+def events(found: Row) -> list[dict[str, str]]:
+    """Return the events of a journal with times of this computer's time zone."""
+    return [{**one, "at": _time(one["at"])} for one in found["events"]]
+
+
+def _time(at: float) -> str:
+    return datetime.datetime.fromtimestamp(at).astimezone().isoformat(" ", "seconds")
+
+
+def total(rows: Iterable[Row]) -> dict[str, Any]:
+    """Return the sum of savings; kWh and money are of the machines for which they are known.
+
+    >>> total([{"hours": 2.5, "sleeps": 1, "kwh": 0.25, "money": None}, {"hours": 1.0, "sleeps": 1, "kwh": None}])
+    {'node': 'all', 'hours': 3.5, 'sleeps': 2, 'kwh': 0.25, 'money': None}
+    """
+    rows = list(rows)
+    sums = {}
+    for key, digits in (("hours", 2), ("sleeps", 0), ("kwh", 3), ("money", 2)):
+        known = [row[key] for row in rows if row.get(key) is not None]
+        sums[key] = (round(sum(known), digits) if digits else sum(known)) if known else None
+    return {"node": "all", **sums}
+
+
+def as_csv(columns: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return rows as CSV with a header; what is unknown is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def table(columns: Sequence[str], rows: Iterable[Row]) -> list[str]:
+    """Return aligned lines, numbers on the right.
+
+    >>> table(("node", "hours"), [{"node": "n1", "hours": 2.0}, {"node": "n2", "hours": None}])
+    ['node  hours', 'n1      2.0', 'n2        -']
+    """
+    cells = [[(column, False) for column in columns]]
+    cells += [
+        [
+            ("-", True) if (value := row[column]) is None else (str(value), not isinstance(value, str))
+            for column in columns
+        ]
+        for row in rows
+    ]
+    widths = [max(len(line[index][0]) for line in cells) for index in range(len(columns))]
+    return [
+        "  ".join(
+            text.rjust(width) if right else text.ljust(width) for (text, right), width in zip(line, widths, strict=True)
+        ).rstrip()
+        for line in cells
+    ]

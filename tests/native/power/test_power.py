@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pathlib
+import time
+
 import pytest
 
+from ansible.module_utils.slurmstead.power import journal
+from ansible.module_utils.slurmstead.power.savings import savings
 from ansible.module_utils.slurmstead.reach import cluster_lock
 from tests.native.power.conftest import PLACE, Rack
 
 
-def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack) -> None:
+def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack, tmp_path: pathlib.Path) -> None:
     rack.until_asleep(rack.cluster.nodes)
     job = rack.submit("--nodelist=node2", "--wrap=sleep 1")
     rack.until(lambda: rack.has_ended(job), 60, "the job has ended")
@@ -18,6 +23,9 @@ def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack) -> None:
     assert woken == {"node2"}
     assert rack.log().count('"asleep"') == 4
     assert rack.log().count('"awake"') == 1
+    (tmp_path / "power.log").write_text(rack.log())
+    saved = savings(journal.read(tmp_path / "power.log"), {}, 0, (0, time.time()), rack.cluster.nodes)
+    assert {one.node: one.sleeps for one in saved} == {"node1": 1, "node2": 2, "node3": 1}
 
 
 @pytest.mark.slow

@@ -416,6 +416,7 @@ SLEEP_CASES = {
     ),
     "watts below zero": case("power_watts", -1, "is -1. Write 0 or more."),
     "keep below zero": case("power_keep", -1, "is -1. Write 0 or more."),
+    "price below zero": case("power_price", -0.3, "is -0.3. Write 0 or more."),
 }
 
 ROUTER_CASES = {

@@ -137,7 +137,14 @@ class Watch:
             list(pool.map(lambda name: self._one(known[name].machine, nodes[name], operation), known))
         if not operation:
             self._let_sleep(known, nodes)
+        self._forget()
         self.memories.save()
+
+    def _forget(self) -> None:
+        """Forget machines that may not sleep any more; their sleep ends here for `stead power savings`."""
+        for name in self.memories.machines.keys() - {one.machine.name for one in self.configuration.sleepers}:
+            if self.memories.machines.pop(name).asleep:
+                self._note(name, journal.AWAKE, "it may not sleep any more")
 
     def _let_sleep(self, known: Mapping[str, Sleeper], nodes: Mapping[str, Node]) -> None:
         now = time.time()

@@ -83,9 +83,9 @@ def power_idle_is_a_time(power_method: str, power_idle: str) -> Iterator[Violati
         yield "power_idle", "is set, but the machine has no power_method", "Set power_method, or remove power_idle"
 
 
-def power_figures_are_possible(power_watts: int, power_keep: int) -> Iterator[Violation]:
-    """Neither can be less than nothing."""
-    for name, value in (("power_watts", power_watts), ("power_keep", power_keep)):
+def power_figures_are_possible(power_watts: int, power_keep: int, power_price: float) -> Iterator[Violation]:
+    """None can be less than nothing."""
+    for name, value in (("power_watts", power_watts), ("power_keep", power_keep), ("power_price", power_price)):
         if value < 0:
             yield name, f"is {value}", "Write 0 or more"
 
