@@ -17,6 +17,7 @@ from typing import Any
 import ansible.module_utils
 import yaml
 from ansible.errors import AnsibleFilterError
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
 PROJECT = pathlib.Path(__file__).parents[2]
@@ -32,6 +33,7 @@ ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "mo
 core_gres = importlib.import_module("ansible.module_utils.slurmstead.hardware.core_gres")
 hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware.report")
 shares = importlib.import_module("ansible.module_utils.slurmstead.accounting.wanted")
+conf_partitions = importlib.import_module("ansible.module_utils.slurmstead.conf.partitions")
 conf_size = importlib.import_module("ansible.module_utils.slurmstead.conf.size")
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.conf.text")
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.hardware.node_lines")
@@ -124,6 +126,29 @@ def node_addresses(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
     """Return the address by name of the nodes that have one."""
     found = ((name, hostvars[name].get("os_address")) for name in names)
     return {name: address for name, address in found if address}
+
+
+def quiet_nodes(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the nodes that have slurm_quiet.
+
+    >>> quiet_nodes(["n1", "n2", "n3"], {"n1": {"slurm_quiet": True}, "n2": {"slurm_quiet": "no"}, "n3": {}})
+    ['n1']
+    """
+    return [name for name in names if boolean(hostvars[name].get("slurm_quiet") or False)]
+
+
+def partitions(
+    own: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    quiet: list[str],
+    hardware: Mapping[str, Any],
+    addresses: Mapping[str, str],
+    declared: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Return the keys of each partition. Only nodes with a line in slurm.conf can be named; see `node_lines`."""
+    nodes = list(slurm_nodes.node_sections(hardware, addresses, declared)) if quiet else []
+    found: Mapping[str, Any] = conf_partitions.partitions(own, defaults, quiet, nodes)
+    return found
 
 
 def power_machines(names: str, hostvars: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -371,11 +396,13 @@ class FilterModule:
             "mount_unit": units.escape,
             "nfsd_threads": nfs.threads,
             "node_addresses": node_addresses,
+            "partitions": refusing(partitions),
             "people": people,
             "power_machines": power_machines,
             "problem_lines": problem_lines,
             "programs": programs,
             "node_lines": refusing(slurm_nodes.node_lines),
+            "quiet_nodes": quiet_nodes,
             "remembered_hardware": remembered_hardware,
             "health_check_interval": conf_size.health_check_interval,
             "scheduler_parameters": conf_size.scheduler_parameters,

@@ -72,6 +72,7 @@ class Cluster:
         database: bool = False,
         accounting: bool = True,
         users: Mapping[str, int] = USERS,
+        partitions: str = settings.PARTITIONS,
     ) -> None:
         self.release = release
         self.version = root.RELEASES[release]
@@ -80,6 +81,7 @@ class Cluster:
         self.addresses = {name: str(next(hosts)) for name in (CONTROL, MUNGE, *self.nodes)}
         self.database = database
         self.users = users
+        self.partitions = partitions
         self.keys = {**(settings.ACCOUNTING if database and accounting else {}), **(conf or {})}
         self.pids: dict[str, int] = {}
         self.seconds = 0.0
@@ -88,7 +90,7 @@ class Cluster:
     def slurm_conf(self) -> str:
         """Return slurm.conf as it is when the cluster starts."""
         nodes = {name: self.addresses[name] for name in self.nodes}
-        return settings.slurm_conf((CONTROL, self.addresses[CONTROL]), nodes, self.keys)
+        return settings.slurm_conf((CONTROL, self.addresses[CONTROL]), nodes, self.keys, self.partitions)
 
     def __enter__(self) -> Self:
         packages = root.root(self.release, (*root.PACKAGES, *(root.DATABASE if self.database else ())))

@@ -50,14 +50,19 @@ NODE = "CPUs=4 RealMemory=1000"
 """With config_overrides it need not be true."""
 
 
-def slurm_conf(control: tuple[str, str], nodes: Mapping[str, str], keys: Mapping[str, str | None]) -> str:
+PARTITIONS = "PartitionName=main Default=YES MaxTime=INFINITE Nodes=ALL State=UP"
+
+
+def slurm_conf(
+    control: tuple[str, str], nodes: Mapping[str, str], keys: Mapping[str, str | None], partitions: str = PARTITIONS
+) -> str:
     """Return slurm.conf. `control` and `nodes` are names with addresses; a key of `keys` without value is left out."""
     settings = {**DEFAULTS, "SlurmctldHost": "{}({})".format(*control), **keys}
     return "\n".join(
         [
             *(f"{key}={value}" for key, value in sorted(settings.items()) if value is not None),
             *(f"NodeName={name} NodeAddr={address} {NODE}" for name, address in nodes.items()),
-            "PartitionName=main Default=YES MaxTime=INFINITE Nodes=ALL State=UP",
+            partitions,
             "",
         ]
     )

@@ -19,7 +19,7 @@ munged --foreground --force --key-file=key --socket=socket --pid-file=pid --log-
 until test -S socket; do sleep 0.1; done
 sed "/^AuthInfo/d; 1 i AuthInfo=socket=$PWD/socket" /etc/slurm/slurm.conf > slurm.conf
 SLURM_CONF=$PWD/slurm.conf timeout 20 sbatch --output=/dev/null --wrap=true 2>&1
-kill $munged; rm -r ../forged
+kill $munged
 """
 
 CONF = f"""

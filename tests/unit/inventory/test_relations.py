@@ -801,6 +801,31 @@ def test_clients_that_look_for_the_share_elsewhere_are_named(said: Said) -> None
     ]
 
 
+def test_a_quiet_node_that_has_other_work_is_named(said: Said) -> None:
+    assert said(node3={"slurm_quiet": True}, node4={"slurm_quiet": True}) == [
+        "slurm_quiet (node3): is true, but slurmctld would disturb jobs here. Remove it from this host.",
+        "slurm_quiet (node3): is true, but the NFS server would disturb jobs here. Remove it from this host.",
+    ]
+
+
+PARTITIONS = {"main": {"Nodes": "node[1-2]"}, "quiet": {"MaxTime": 60}, "spare": {"Nodes": "node4"}, "none": None}
+
+
+def test_a_partition_may_name_quiet_nodes(said: Said) -> None:
+    assert said(everywhere={"slurm_partitions": PARTITIONS}, node4={"slurm_quiet": True}) == []
+
+
+def test_a_partition_that_gets_quiet_nodes_unnoticed_is_named(said: Said) -> None:
+    all_nodes = {**PARTITIONS, "main": {"Nodes": "ALL"}, "quiet": {"Nodes": "node1"}}
+
+    assert said(everywhere={"slurm_partitions": all_nodes}) == []
+    assert said(everywhere={"slurm_partitions": all_nodes}, node4={"slurm_quiet": True}) == [
+        "slurm_partitions (node3): main: Nodes: ALL includes node4, whose slurm_quiet is true. "
+        "Name its nodes; a job of it on a quiet node keeps jobs of quiet waiting.",
+        "slurm_partitions (node3): quiet: Nodes is set, but slurm_quiet says which nodes are in it. Remove Nodes.",
+    ]
+
+
 def test_a_number_of_the_lab_used_twice_is_named(said: Said) -> None:
     found = said(node1=LAB, node2=LAB, node4={**LAB, "lab_number": 255})
 

@@ -37,6 +37,7 @@ from ansible.module_utils.slurmstead.inventory.relations import (
     network,
     packages,
     power,
+    quiet,
     shares,
     slurm,
     storage,
@@ -113,6 +114,8 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     addresses.addresses_differ,
     addresses.connections_differ,
     lab.numbers_differ,
+    quiet.quiet_nodes_are_only_workers,
+    quiet.quiet_nodes_are_shared_by_name_only,
     cluster.clients_look_where_the_share_is,
 )
 

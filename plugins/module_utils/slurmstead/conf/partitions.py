@@ -1,0 +1,48 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The partitions of a cluster that may have quiet nodes: pure functions from variables to keys of slurm.conf(5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
+
+QUIET = "quiet"
+"""The partition of the quiet nodes."""
+
+QUIET_KEYS = {"MaxTime": "INFINITE", "OverSubscribe": "EXCLUSIVE", "State": "UP"}
+"""A job gets the whole node, whatever it asks for."""
+
+DEFAULT = "DEFAULT"
+"""Not a partition, but keys of the following ones."""
+
+Partitions = Mapping[str, Mapping[str, Any] | None]
+
+
+def partitions(
+    own: Partitions, defaults: Mapping[str, Mapping[str, Any]], quiet: Collection[str], nodes: Collection[str]
+) -> Partitions:
+    """Return the keys of each partition, by name. `own` are the site's, which replace the defaults; `nodes` are all.
+
+    With quiet nodes there is a partition for them, to which the site can add keys, and the defaults have the other
+    nodes. Without other nodes it is the default partition.
+
+    >>> main = {"main": {"Default": "YES", "Nodes": "ALL"}}
+    >>> found = partitions({}, main, ["n3"], ["n1", "n2", "n3"])
+    >>> found["main"], found["quiet"]["Nodes"]
+    ({'Default': 'YES', 'Nodes': 'n[1-2]'}, 'n3')
+    """
+    here = [name for name in nodes if name in quiet]
+    if not here:
+        return own or defaults
+    found: dict[str, Mapping[str, Any] | None] = {name: keys for name, keys in own.items() if name != QUIET}
+    others = [name for name in nodes if name not in quiet]
+    is_default = {}
+    if not found.keys() - {DEFAULT}:
+        if others:
+            found |= {name: {**keys, "Nodes": compress(others)} for name, keys in defaults.items()}
+        else:
+            is_default = {"Default": "YES"}
+    found[QUIET] = {**QUIET_KEYS, **is_default, **(own.get(QUIET) or {}), "Nodes": compress(here)}
+    return found
