@@ -8,6 +8,6 @@ def duration(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d} min"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: 1 host, 4 hosts."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def count(number: int, noun: str, nouns: str = "") -> str:
+    """Return a number with its noun: 1 host, 4 hosts; `nouns` if that is not the noun with an s."""
+    return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"

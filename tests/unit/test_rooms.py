@@ -69,6 +69,7 @@ PLUGINS = House(
         "power": "workers slurm reach",
         "login": "reach",
         "network": "",
+        "discover": "hardware power reach storage",
         "vpn": "",
         "reach": "",
         "lab": "",

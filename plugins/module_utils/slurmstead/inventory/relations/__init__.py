@@ -30,6 +30,7 @@ from ansible.module_utils.slurmstead.inventory.relations import (
     accounts,
     addresses,
     cluster,
+    discover,
     engines,
     firewall,
     lab,
@@ -47,6 +48,7 @@ from ansible.module_utils.slurmstead.inventory.variables import Checked
 
 RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     addresses.address_is_usable,
+    discover.host_keys_are_fingerprints,
     accounts.user_names_are_valid,
     accounts.user_names_and_ids_differ,
     accounts.user_ids_are_free,
@@ -113,6 +115,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
 CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     addresses.addresses_differ,
     addresses.connections_differ,
+    discover.identities_differ,
     lab.numbers_differ,
     quiet.quiet_nodes_are_only_workers,
     quiet.quiet_nodes_are_shared_by_name_only,

@@ -1,0 +1,83 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Logs in to a machine that the inventory does not know, with the operator's key, through control."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.slurmstead.reach import remote_call, ssh
+
+SECONDS = 240
+"""Time limit of a measurement: each disk is read for up to 30 s, four at a time."""
+
+ALIAS = "slurmstead-discovered"
+
+
+def command(variables: Mapping[str, Any], address: str, user: str, known_hosts: str) -> list[str]:
+    """Return the command that runs a Python program of its input as root on a machine.
+
+    :param variables: of control, through which the connection goes
+    :param known_hosts: file with the host keys that control saw; no other key is accepted
+    """
+    options = {
+        "ControlPath": "none",
+        "ForwardAgent": "no",
+        "GlobalKnownHostsFile": "/dev/null",
+        "HostKeyAlias": ALIAS,
+        "ProxyCommand": proxy(variables),
+        "StrictHostKeyChecking": "yes",
+        "UpdateHostKeys": "no",
+        "UserKnownHostsFile": known_hosts,
+    }
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    target = {"ansible_host": address, "ansible_user": user}
+    if variables.get("ansible_ssh_private_key_file"):
+        target["ansible_ssh_private_key_file"] = str(variables["ansible_ssh_private_key_file"])
+    return ssh.command_on(target, address, ssh.as_root("/usr/bin/python3", "-IS", "-"), words)
+
+
+def proxy(variables: Mapping[str, Any]) -> str:
+    """Return ssh's ProxyCommand through control; `none` if control is this computer.
+
+    >>> proxy({"ansible_host": "10.0.0.1", "ansible_user": "ann"}).split()[-4:]
+    ['-W', "'[%h]:%p'", 'ann@10.0.0.1', '--']
+    """
+    if ssh.is_here(variables):
+        return "none"
+    *options, target, end = ssh.ssh_command(variables, str(variables.get("inventory_hostname") or ""))
+    return shlex.join([*(word.replace("%", "%%") for word in options), "-W", "[%h]:%p", target, end])
+
+
+def measure(variables: Mapping[str, Any], record: Mapping[str, Any], users: Sequence[str]) -> dict[str, Any]:
+    """Return `user` and `machine` (see machine.py) of the first login that works, else `login`, why none does."""
+    said = ""
+    with tempfile.TemporaryDirectory(prefix="stead-") as directory:
+        keys = Path(directory) / "known_hosts"
+        keys.write_text("".join(f"{ALIAS} {key}\n" for key in record["host_keys"]))
+        for user in users:
+            machine, problem = _ask(command(variables, str(record["address"]), user, str(keys)))
+            if machine is not None:
+                return {"user": user, "machine": machine, "login": ""}
+            said = said or f"{user}: {problem}"
+    return {"user": "", "machine": None, "login": said}
+
+
+def _ask(words: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
+    program = remote_call.program("discover.machine", "measure", {})
+    try:
+        done = subprocess.run(words, input=program, capture_output=True, text=True, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return None, f"no answer within {SECONDS} s"
+    if done.returncode == 0:
+        try:
+            found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        except (ValueError, IndexError):
+            return None, "the answer is not a measurement"
+        return found, ""
+    return None, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
