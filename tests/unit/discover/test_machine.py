@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import socket
+import time
 
 import pytest
 
@@ -102,6 +104,18 @@ def test_a_bmc_is_recognized_without_a_login(tmp_path: pathlib.Path, handler: ty
     with devices.served(handler, devices.certificate(tmp_path)) as device:
         assert probe.web_bmc(device.address) == kind
         assert device.logins == 0
+
+
+def test_a_bmc_that_speaks_only_ipmi_is_recognized(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    monkeypatch.setattr(probe, "IPMI", port)
+    assert probe.ipmi(["127.0.0.1"]) == set()
+    with devices.ipmi_simulator(tmp_path, port):
+        end = time.monotonic() + 20
+        while probe.ipmi(["127.0.0.1"]) != {"127.0.0.1"}:
+            assert time.monotonic() < end, (tmp_path / "log").read_text()
 
 
 def test_the_login_accepts_only_the_key_that_control_saw_and_goes_through_control() -> None:

@@ -104,6 +104,12 @@ ADDRESS_CASES = {
     "a network": case(
         "os_address", "10.0.0.1/24", 'is "10.0.0.1/24", which is not an IP address. Write it as in 192.168.1.11.'
     ),
+    "a host key in the place of its fingerprint": case(
+        "os_host_key",
+        "ssh-ed25519 AAAA",
+        'is "ssh-ed25519 AAAA", which is not a fingerprint. Write the second word that '
+        "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` prints there, or remove it.",
+    ),
     "Debian's own": case(
         "os_address",
         "127.0.1.1",
@@ -759,6 +765,16 @@ def test_an_address_used_twice_is_named_with_its_hosts(said: Said) -> None:
     found = said(node2={"os_address": "fd00::1"}, node4={"os_address": "FD00:0::1"})
 
     assert found == ["os_address (node[2,4]): is fd00::1 on 2 hosts. Give each host its own address."]
+
+
+def test_a_serial_and_a_host_key_are_those_of_one_machine(said: Said) -> None:
+    key = f"SHA256:{'k' * 43}"
+    found = said(node1={"os_serial": "S1", "os_host_key": key}, node2={"os_serial": "S1", "os_host_key": key})
+
+    assert found == [
+        f"os_host_key (node[1-2]): is {key} on 2 hosts. Give each host its own, or remove one host.",
+        "os_serial (node[1-2]): is S1 on 2 hosts. Give each host its own, or remove one host.",
+    ]
 
 
 def test_a_machine_with_two_names_is_named(said: Said) -> None:

@@ -51,7 +51,7 @@ def sweep(network: str) -> None:
 
 
 def banner(address: str) -> str:
-    """Return the first line of an ssh server; empty if there is none."""
+    """Return the first line of an ssh server; empty if nothing like that answers."""
     try:
         with socket.create_connection((address, SSH), SECONDS) as link:
             line = link.recv(256).split(b"\n")[0].decode(errors="replace").strip()
