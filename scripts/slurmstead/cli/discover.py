@@ -47,7 +47,8 @@ def discover(
         if any(machine["host_key"] and not machine["refused"] for machine in found.new):
             out.print("To add one that accepts no login: scripts/stead discover ADDRESS")
         return
-    made = work.workers(wanted, found, playbook.listed(inventory), operations.groups(inventory)["workers"])
+    groups = operations.groups(inventory)
+    made = work.workers(wanted, found, playbook.listed(inventory), groups["workers"])
     additions = [hosts.Addition(one.name, one.variables, one.comments) for one in made]
     if not inventory.is_file():
         raise UsageError(f"{inventory} is not a file, so nothing can be added", "Give your hosts.yml with -i.")
@@ -66,5 +67,5 @@ def discover(
             return
     hosts.write(inventory, before, after)
     out.print(Text(f"{inventory}: written. Next:"), soft_wrap=True)
-    for step in work.next_steps(made, wanted):
-        out.print(Text(f"  {step}"), soft_wrap=True)
+    for number, step in enumerate(work.next_steps(made, wanted, groups["control"][0]), 1):
+        out.print(Text(f"  {number}. {step}"), soft_wrap=True)

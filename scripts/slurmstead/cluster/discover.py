@@ -96,7 +96,7 @@ def lines(machine: Mapping[str, Any]) -> Iterator[str]:
         yield f"    {', '.join(filter(None, words))}; login as {machine['user']}"
         for disk in measured["disks"]:
             name = f"/dev/disk/by-id/{disk['id']}" if disk["id"] else f"/dev/{disk['name']}"
-            state = f"not blank: {'; '.join(disk['content'])}" if disk["content"] else "blank"
+            state = f"not free: {'; '.join(disk['content'])}" if disk["content"] else "blank"
             yield f"    {name}, {disk['size'] / 1e9:.0f} GB, {state}"
     if machine["refused"]:
         yield f"    not to be added: {machine['refused']}"
@@ -233,14 +233,11 @@ def _worker(name: str, machine: Mapping[str, Any], addresses: Addresses) -> Work
     return Worker(name, variables, [*comments, *(f"blank: /dev/disk/by-id/{disk}" for disk in blank)])
 
 
-def next_steps(made: Sequence[Worker], wanted: Sequence[tuple[Mapping[str, Any], str]]) -> Iterator[str]:
+def next_steps(made: Sequence[Worker], wanted: Sequence[tuple[Mapping[str, Any], str]], control: str) -> Iterator[str]:
     """Yield what the operator does now."""
-    moved = [
-        one.name
-        for one, (machine, _) in zip(made, wanted, strict=True)
-        if one.variables["os_address"] not in machine["addresses"]
-    ]
+    pairs = zip(made, (machine for machine, _ in wanted), strict=True)
+    moved = [one.name for one, machine in pairs if one.variables["os_address"] not in machine["addresses"]]
     if moved:
-        yield f"1. scripts/stead up --limit control --tags router, then reboot {', '.join(moved)} for its new address."
-    yield "2. If they do not have the account `ansible` yet: playbooks/bootstrap-hosts.yml, see README.md."
-    yield f"3. scripts/stead add-node {made[0].name}" + (" and so on, one by one." if made[1:] else "")
+        yield f"scripts/stead up --limit {control} --tags router, then reboot {', '.join(moved)} for the new address"
+    yield "playbooks/bootstrap-hosts.yml if there is no account `ansible` yet: see README.md"
+    yield f"scripts/stead add-node {made[0].name}" + (", then the others one by one" if made[1:] else "")

@@ -86,6 +86,7 @@ SCENARIOS = (
     Scenario("accounting", NATIVE_LAB),
     Scenario("firewall", NATIVE_LAB),
     Scenario("login", NATIVE_LAB),
+    Scenario("discover", NATIVE_LAB),
     Scenario("limit", NATIVE_LAB),
     Scenario("people", NATIVE_LAB),
     Scenario("gate", NATIVE_LAB),

@@ -16,6 +16,9 @@ from ansible.module_utils.slurmstead.reach import remote_call, ssh
 SECONDS = 240
 """Time limit of a measurement: each disk is read for up to 30 s, four at a time."""
 
+KEPT = ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_private_key_file")
+"""Variables of control that also count for new machines."""
+
 ALIAS = "slurmstead-discovered"
 
 
@@ -36,9 +39,9 @@ def command(variables: Mapping[str, Any], address: str, user: str, known_hosts: 
         "UserKnownHostsFile": known_hosts,
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    target = {"ansible_host": address, "ansible_user": user}
-    if variables.get("ansible_ssh_private_key_file"):
-        target["ansible_ssh_private_key_file"] = str(variables["ansible_ssh_private_key_file"])
+    # The key may be in any of them. Of an option that is given twice, ssh takes the first.
+    kept = {name: variables[name] for name in KEPT if variables.get(name)}
+    target = {**kept, "ansible_host": address, "ansible_user": user}
     return ssh.command_on(target, address, ssh.as_root("/usr/bin/python3", "-IS", "-"), words)
 
 

@@ -86,10 +86,11 @@ control:"""
         in text
     )
     assert text.endswith("    rack01:\n    rack02:\n")
-    assert "/dev/disk/by-id/wwn-2, 240 GB, not blank: mounted at /" in said
+    assert "/dev/disk/by-id/wwn-2, 240 GB, not free: mounted at /" in said
     assert "BMC: ipmi" in said
     assert "note  10.77.0.9 is rack01" in said
-    assert "scripts/stead add-node rack02" in said
+    assert "1. scripts/stead up --limit head --tags router, then reboot rack02" in said
+    assert "3. scripts/stead add-node rack02" in said
 
 
 def test_without_a_terminal_nothing_is_written_unless_told(found, project, capsys):
