@@ -33,6 +33,8 @@ class ActionModule(ActionBase):
         file = pathlib.Path(directory, f"{name}.yml")
         before = file.read_text() if file.exists() else ""
         known = yaml.safe_load(before) or {}
+        if known and result.get("temporary"):
+            return result
         new = record.remembered(known, result["hardware"])
         after = HEADER + yaml.safe_dump(new)
         result["changed"] = before != after

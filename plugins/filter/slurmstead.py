@@ -91,10 +91,14 @@ def share_config(
     return keys
 
 
-def programs(directory: str) -> dict[str, str]:
-    """Return the files of a directory of the controlling computer, as Base64 by name; none if it does not exist."""
-    path = pathlib.Path(directory)
-    files = sorted(path.iterdir()) if directory and path.is_dir() else []
+def programs(directory: str, roles: Iterable[str] = (), below: str = "") -> dict[str, str]:
+    """Return the files of a directory of the controlling computer, as Base64 by name; none if it does not exist.
+
+    Those in the directory `below` of the files of roles are added.
+    """
+    paths = [pathlib.Path(directory)] if directory else []
+    paths += [ROLES / role / "files" / below for role in roles]
+    files = [file for path in paths if path.is_dir() for file in sorted(path.iterdir())]
     return {file.name: base64.b64encode(file.read_bytes()).decode() for file in files}
 
 

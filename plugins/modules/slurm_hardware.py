@@ -11,6 +11,7 @@ description:
   - Reads CPUs, memory, disks and versions of a node, and never writes there. Unknown values are null or empty.
   - Its action plugin records on the controller the values that do not change between boots, in C(hardware/<node>.yml)
     beside the inventory, so that a node that is off stays in the configuration. In check mode it records nothing.
+  - While a job is alone on a quiet node, which can switch CPUs off, an existing record is kept.
   - Reports a change if the record changes, and warns if a node has become smaller.
 attributes:
   check_mode: {support: full}
@@ -28,6 +29,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+temporary: {description: Whether a job is alone on the node., type: bool, returned: always}
 hardware:
   description: What was measured.
   type: dict
@@ -91,6 +93,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.conf.versions import upstream
 from ansible.module_utils.slurmstead.hardware import hwloc, measure
 
+QUIET = "/run/slurmstead-quiet.json"
+"""Exists while a job is alone here, for which CPUs may be switched off (role C(quiet))."""
+
 
 def output(module: AnsibleModule, program: str, option: str) -> str:
     """Return a program's standard output; empty if it is not installed or fails."""
@@ -114,7 +119,7 @@ def main() -> None:
         "slurmd": measure.slurmd_says(output(module, "slurmd", "-C")),
         "munge": upstream(output(module, "munge", "--version")) or None,
     }
-    module.exit_json(changed=False, hardware=measured)
+    module.exit_json(changed=False, hardware=measured, temporary=Path(QUIET).exists())
 
 
 if __name__ == "__main__":

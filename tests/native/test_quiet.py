@@ -1,7 +1,13 @@
-"""Quiet nodes beside real daemons: a job is alone there."""
+"""Quiet nodes beside real daemons: a job is alone there, and what was changed for it is put back.
+
+A tree of files stands for the kernel's settings, and a program that notes its arguments for systemctl.
+"""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +15,7 @@ import yaml
 
 from ansible.module_utils.slurmstead.conf.partitions import partitions
 from ansible.module_utils.slurmstead.conf.text import slurm_lines
+from ansible.module_utils.slurmstead.quiet import kernel
 from slurmstead.paths import ROOT
 from tests.native.cluster import Cluster
 
@@ -16,11 +23,78 @@ MAIN = yaml.safe_load((ROOT / "roles/slurm/vars/main.yml").read_text())["__slurm
 LINES = slurm_lines(partitions({}, MAIN, ["node3"], ["node1", "node2", "node3"]), "PartitionName")
 
 
+LIB = "/usr/local/lib/slurmstead"
+PROGRAM = "/usr/local/libexec/slurmstead/quiet"
+CHECK = "/tmp/health-check"
+TREE = "/tmp/tree"
+GOVERNOR = f"{TREE}/{kernel.CPU}/cpufreq/policy0/scaling_governor"
+STATE = "/run/slurmstead-quiet.json"
+JOB = ("--partition=quiet", "--mem=16M")
+
+TIMER = "Id=apt-daily.timer\\nActiveState=active\\nUnitFileState=enabled\\nUnit=apt-daily.service\\n"
+SERVICE = "Id=apt-daily.service\\nActiveState=active\\nControlGroup=/system.slice/apt-daily.service\\n"
+SYSTEMCTL = f"""#!/bin/sh
+case $* in show*timer) printf '{TIMER}' ;; show*) printf '{SERVICE}' ;; *) echo "$*" >>/tmp/units ;; esac
+"""
+NOTE_QUESTIONS = """#!/bin/sh
+echo "$*" >>/tmp/questions
+exec /usr/bin/scontrol "$@"
+"""
+
+
+def program() -> str:
+    """Return the program as the role installs it, on a tree of its own."""
+    code = [sys.executable, "-c", "import sys; sys.path.insert(0, 'plugins/filter'); import slurmstead as f; "]
+    code[-1] += "print(f.power_program('quiet.program'), end='')"
+    text = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert text.count('ROOT = Path("/")') == 1
+    return text.replace('ROOT = Path("/")', f'ROOT = Path("{TREE}")').replace("run/slurmstead", "../../run/slurmstead")
+
+
 @pytest.fixture(scope="module")
 def three(release: str) -> Iterator[Cluster]:
     """A cluster whose node3 is quiet; a test leaves it idle."""
-    with Cluster(release, 3, {"DefMemPerCPU": "240"}, partitions=LINES) as cluster:
+    conf = {"DefMemPerCPU": "240", "Prolog": f"{LIB}/prolog", "Epilog": f"{LIB}/epilog"}
+    with Cluster(release, 3, conf, partitions=LINES) as cluster:
+        for node in cluster.nodes:
+            for name in ("prolog", "epilog"):
+                put(cluster, node, f"{LIB}/{name}", (ROOT / "roles/scratch/files" / name).read_text())
+        for name in ("prolog.d", "epilog.d"):
+            text = (ROOT / "roles/quiet/files" / name / "slurmstead-quiet").read_text()
+            put(cluster, "node3", f"{LIB}/{name}/slurmstead-quiet", text)
+        put(cluster, "node3", PROGRAM, program())
+        put(cluster, "node3", "/usr/bin/systemctl", SYSTEMCTL)
+        put(cluster, "node3", "/tmp/bin/scontrol", NOTE_QUESTIONS)
+        health = (ROOT / "roles/slurmd/files/health_check.py").read_text()
+        online = 'CPUS = "/sys/devices/system/cpu/online"'
+        assert health.count(online) == 1
+        put(cluster, "node3", CHECK, health.replace(online, 'CPUS = "/tmp/online"'))
+        put(cluster, "node3", "/tmp/online", "0-3\n")
+        put(cluster, "node3", GOVERNOR, "ondemand\n")
+        put(cluster, "node3", GOVERNOR.replace("governor", "available_governors"), "ondemand performance\n")
         yield cluster
+
+
+def put(cluster: Cluster, node: str, path: str, text: str) -> None:
+    """Write a program or file on a node."""
+    cluster.run("sh", "-c", f"mkdir -p $(dirname {path}) && touch {path} && chmod 755 {path}", on=node)
+    cluster.run("tee", path, text=text, on=node)
+
+
+def check(cluster: Cluster) -> str:
+    """Run the health check as slurmd does, and return what it asks slurmctld."""
+    cluster.run("sh", "-c", ": >/tmp/questions", on="node3")
+    path = "PATH=/tmp/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    cluster.run("env", "-i", "SLURMD_NODENAME=node3", path, CHECK, on="node3")
+    return cluster.run("cat", "/tmp/questions", on="node3")
+
+
+def governor(cluster: Cluster) -> str:
+    return cluster.run("cat", GOVERNOR, on="node3")
+
+
+def is_quiet(cluster: Cluster) -> bool:
+    return governor(cluster) == "performance" and cluster.tried("test", "-e", STATE, on="node3").returncode == 0
 
 
 def test_a_job_that_asks_for_little_has_the_quiet_node_alone(three: Cluster) -> None:
@@ -35,13 +109,104 @@ def test_a_job_that_asks_for_little_has_the_quiet_node_alone(three: Cluster) -> 
     three.wait_until_idle()
 
 
+@pytest.mark.slow
 def test_a_job_gets_the_memory_of_all_cpus(three: Cluster) -> None:
     shown = three.run("srun", "--partition=quiet", "sh", "-c", "scontrol show job $SLURM_JOB_ID", user="alice")
 
     assert "cpu=4,mem=960M" in shown
 
 
+@pytest.mark.slow
 def test_a_job_without_a_partition_is_elsewhere(three: Cluster) -> None:
     assert three.run("srun", "--nodes=2", "hostname", user="alice").split() in (["node1", "node2"], ["node2", "node1"])
     refused = three.tried("srun", "--nodes=3", "--immediate=1", "true", user="alice")
     assert refused.returncode != 0
+
+
+def test_settings_and_timers_are_changed_for_the_job_only(three: Cluster) -> None:
+    three.run("sh", "-c", ": >/tmp/units", on="node3")
+
+    assert three.run("srun", *JOB, "cat", GOVERNOR, user="alice") == "performance"
+
+    three.wait_for(lambda: governor(three) == "ondemand", 30, "the governor is back")
+    three.wait_until_idle()
+    assert three.run("cat", "/tmp/units", on="node3").split("\n") == [
+        "stop apt-daily.timer",
+        "freeze apt-daily.service",
+        "thaw apt-daily.service",
+        "start --no-block apt-daily.timer",
+    ]
+    assert not is_quiet(three)
+
+
+@pytest.mark.slow
+def test_a_job_of_another_partition_changes_nothing(three: Cluster) -> None:
+    three.run("scontrol", "create", "PartitionName=spare", "Nodes=node3", "State=UP")
+
+    assert three.run("srun", "--partition=spare", "cat", GOVERNOR, user="alice") == "ondemand"
+    three.wait_until_idle()
+    three.run("scontrol", "delete", "PartitionName=spare")
+
+
+def test_the_health_check_asks_nothing_while_a_job_has_processes(three: Cluster) -> None:
+    number = three.run("sbatch", "--parsable", *JOB, "--output=/dev/null", "--wrap=sleep 600", user="alice")
+    three.wait_for(lambda: is_quiet(three), 30, "the job is alone")
+    three.wait_for(lambda: three.tried("pgrep", "-x", "sleep", "-u", "alice", on="node3").stdout, 30, "the job runs")
+
+    assert check(three) == ""
+
+    three.run("scancel", number)
+    three.wait_until_idle()
+    assert "show" in check(three) or not is_quiet(three)
+
+
+@pytest.mark.slow
+def test_between_two_steps_the_node_stays_quiet(three: Cluster) -> None:
+    said = three.tried("salloc", "--no-shell", *JOB, user="alice").stderr
+    number = re.search(r"job allocation (\d+)", said)
+    assert number, said
+    three.run("srun", f"--jobid={number[1]}", "true", user="alice")
+    three.wait_for(lambda: not three.tried("pgrep", "-f", "[s]lurmstepd", on="node3").stdout, 30, "the step has ended")
+
+    assert "--oneliner" in check(three)
+    assert is_quiet(three)
+
+    three.run("scancel", number[1])
+    three.wait_until_idle()
+    assert governor(three) == "ondemand"
+
+
+@pytest.mark.slow
+def test_the_health_check_puts_back_what_an_epilog_did_not(three: Cluster) -> None:
+    three.run("chmod", "-x", f"{LIB}/epilog.d/slurmstead-quiet", on="node3")
+    three.run("srun", *JOB, "true", user="alice")
+    three.wait_until_idle()
+    assert is_quiet(three)
+
+    check(three)
+
+    assert governor(three) == "ondemand"
+    assert not is_quiet(three)
+    three.run("chmod", "+x", f"{LIB}/epilog.d/slurmstead-quiet", on="node3")
+
+
+@pytest.mark.slow
+def test_the_next_job_puts_back_what_was_before_the_first(three: Cluster) -> None:
+    three.run("chmod", "-x", f"{LIB}/epilog.d/slurmstead-quiet", on="node3")
+    three.run("srun", *JOB, "true", user="alice")
+    three.wait_until_idle()
+    three.run("chmod", "+x", f"{LIB}/epilog.d/slurmstead-quiet", on="node3")
+
+    assert three.run("srun", *JOB, "cat", GOVERNOR, user="bob") == "performance"
+
+    three.wait_for(lambda: governor(three) == "ondemand", 30, "the governor is back")
+    three.wait_until_idle()
+
+
+@pytest.mark.slow
+def test_a_trial_of_prolog_and_epilog_changes_nothing(three: Cluster) -> None:
+    for name in ("prolog", "epilog"):
+        three.run("env", "SLURM_JOB_ID=0", "SLURM_JOB_UID=0", f"{LIB}/{name}", on="node3")
+
+    assert governor(three) == "ondemand"
+    assert not is_quiet(three)

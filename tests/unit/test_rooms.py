@@ -70,6 +70,7 @@ PLUGINS = House(
         "login": "reach",
         "network": "",
         "discover": "hardware power reach storage",
+        "quiet": "",
         "vpn": "",
         "reach": "",
         "lab": "",

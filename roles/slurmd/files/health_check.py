@@ -48,6 +48,10 @@ PROC = "/proc"
 REMEMBERED = "/run/slurmstead-health.json"
 """What the last check saw, for root only; see Memory."""
 
+QUIET = "/run/slurmstead-quiet.json"
+"""Written by the Prolog of a quiet node: the job that is alone here, and what was changed for it."""
+QUIET_PROGRAM = "/usr/local/libexec/slurmstead/quiet"
+
 DEADLINE = 50
 """Seconds for everything; slurmd kills a check after 60."""
 LOOK_SECONDS = 20
@@ -636,6 +640,20 @@ def processes() -> dict[str, list[int]]:
     return found
 
 
+def quiet_job() -> str:
+    """Return the number of the job that is alone on this node, or nothing."""
+    try:
+        return str(json.loads(read(QUIET))["job"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def has_process(number: str) -> bool:
+    """Whether a job has a process here. The newest process is asked first, to end soon."""
+    pids = sorted((int(name) for name in os.listdir(PROC) if name.isdigit()), reverse=True)
+    return any(job_of(pid) == number for pid in pids)
+
+
 def started_by(pids: Iterable[int]) -> list[int]:
     """Return processes and all that they have started, which need not be in a control group."""
     parents: dict[int, list[int]] = {}
@@ -831,7 +849,17 @@ def main() -> int:
     """Check the node once. Returns the exit status: 1 where the check could not do its work."""
     signal.signal(signal.SIGALRM, stop)
     signal.alarm(DEADLINE)
+    alone = quiet_job()
+    if alone and has_process(alone):
+        # A check would disturb it.
+        return 0
     wanted = settings()
+    if alone:
+        # Between two steps a job has no process; without SMT, CPUs would be missing.
+        if lost_jobs([alone], wanted.node) != [alone]:
+            return 0
+        log(f"job {alone} has left this node quiet")
+        return run(QUIET_PROGRAM, "end", alone, seconds=DEADLINE - SCONTROL_SECONDS).returncode
     causes = cgroup_causes() + slow_causes(wanted)
     seen_cpus, seen_memory = cpus(), memory()
     # Before slurmctld is asked, which knows a job before its first process starts.
