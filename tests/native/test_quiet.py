@@ -45,7 +45,7 @@ exec /usr/bin/scontrol "$@"
 def program() -> str:
     """Return the program as the role installs it, on a tree of its own."""
     code = [sys.executable, "-c", "import sys; sys.path.insert(0, 'plugins/filter'); import slurmstead as f; "]
-    code[-1] += "print(f.power_program('quiet.program'), end='')"
+    code[-1] += "print(f.standalone_program('quiet.program'), end='')"
     text = subprocess.run(code, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert text.count('ROOT = Path("/")') == 1
     return text.replace('ROOT = Path("/")', f'ROOT = Path("{TREE}")').replace("run/slurmstead", "../../run/slurmstead")
