@@ -54,7 +54,7 @@ def threads(root: Path, wanted: Wanted) -> Found:
 def settings(root: Path, wanted: Wanted) -> Found:
     """Return what sets the governor, turbo and the rights to count events."""
     writes = list(_governors(root))
-    missing = [] if writes or list(_policies(root)) else ["no governor"]
+    missing = [] if writes or any(_policies(root)) else ["no governor"]
     if wanted.turbo is not None:
         turbo = list(_turbo(root, wanted.turbo))
         missing += [] if turbo else ["turbo cannot be set"]
