@@ -14,6 +14,8 @@ STRANGER = MUNGE
 """A machine of the same network that runs no daemon of Slurm: its address is not in the firewall."""
 
 OPEN, CLOSED = 8000, 8001
+NFS = 2049
+"""A listener on control plays the NFS server."""
 
 LISTEN = """
 import socket, sys, threading
@@ -91,11 +93,12 @@ def openings(cluster: Cluster) -> table.Openings:
 
 @pytest.fixture(scope="module")
 def cluster(release: str) -> Iterator[Cluster]:
-    """A cluster whose worker node1 listens on two ports."""
+    """A cluster whose worker node1 listens on two ports, and control on NFS's."""
     with Cluster(release, nodes=2) as found:
-        command = f"setsid python3 -c '{LISTEN}' {OPEN} {CLOSED} >/dev/null 2>&1 </dev/null &"
-        found.run("sh", "-c", command, on="node1")
-        found.wait_for(lambda: connects(found, "node2", "node1", CLOSED) == "connected", 10, "node1 listens")
+        for name, ports in (("node1", f"{OPEN} {CLOSED}"), (CONTROL, NFS)):
+            found.run("sh", "-c", f"setsid python3 -c '{LISTEN}' {ports} >/dev/null 2>&1 </dev/null &", on=name)
+        for name, port in (("node1", CLOSED), (CONTROL, NFS)):
+            found.wait_for(lambda at=(name, port): connects(found, "node2", *at) == "connected", 10, f"{name} listens")
         yield found
 
 
@@ -107,7 +110,7 @@ def walled(cluster: Cluster, openings: table.Openings) -> Iterator[Cluster]:
     unwall(cluster)
 
 
-@pytest.mark.parametrize(("target", "port"), [(CONTROL, 6817), ("node1", 6818), ("node1", CLOSED)])
+@pytest.mark.parametrize(("target", "port"), [(CONTROL, 6817), (CONTROL, NFS), ("node1", 6818), ("node1", CLOSED)])
 def test_only_the_clusters_machines_reach_a_port_that_is_not_declared(
     cluster: Cluster, openings: table.Openings, target: str, port: int
 ) -> None:

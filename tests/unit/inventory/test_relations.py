@@ -58,6 +58,7 @@ GOOD = {
             "DEFAULT": {"State": "UP"},
         },
     },
+    "jobs that contain their processes": {"login_only_with_jobs": True, "slurm_config": {"PrologFlags": "Alloc,X11"}},
     "packages": {"packages_extra": ["g++", "libpfm4", "python3.11-venv"]},
     "the broker and Julia": {
         "accounts_users": [user("alice", 2001)],
@@ -342,6 +343,19 @@ FIREWALL_CASES = {
         'is "4096", which is not a size. Write a percentage of the machine\'s memory, as in 25%, or a size, as in 4G.',
     ),
     "fewer CPUs than none": case("login_user_cpus", -1, "is -1. Write a number of CPUs; 0 does not limit them."),
+    "jobs without a container": case(
+        "slurm_config",
+        {"PrologFlags": "Alloc"},
+        'PrologFlags is "Alloc", but login_only_with_jobs is true. Add Contain to it.',
+        login_only_with_jobs=True,
+    ),
+    "processes outlive their jobs": case(
+        "slurm_config",
+        {"ProctrackType": "proctrack/linuxproc"},
+        'ProctrackType is "proctrack/linuxproc", but login_only_with_jobs is true. '
+        "Remove it: only proctrack/cgroup ends all processes of a job.",
+        login_only_with_jobs=True,
+    ),
 }
 
 BMC = {"power_method": "redfish", "power_user": "u", "power_password": "p", "power_address": "192.168.2.11"}

@@ -56,13 +56,15 @@ def wanted(only_with_jobs: bool, dry: bool = False) -> dict[Path, str | None]:
     """Return the text of each PAM file as it must be; None if it must not exist.
 
     :param dry: nothing will be written, so the package may be missing
-    :raises LoginError: the machine has no pam_slurm_adopt
+    :raises LoginError: the machine has no pam_slurm_adopt, or its sshd does not ask PAM
     :raises pam.PamError: a file has an unknown structure
     """
     # Debian 12's is in the first of these directories.
     places = ("usr/lib/security", "usr/lib/*/security")
     if only_with_jobs and not dry and not any([*ROOT.glob(f"{place}/pam_slurm_adopt.so")] for place in places):
         raise LoginError("libpam-slurm-adopt is not installed; run site.yml without --tags")
+    if only_with_jobs and "usepam no" in run("sshd", "-T")[1].splitlines():
+        raise LoginError("sshd does not ask PAM: remove `UsePAM no` from /etc/ssh/sshd_config and its .d directory")
     found: dict[Path, str | None] = {}
     for path, text in texts().items():
         plain = pam.plain(text)

@@ -86,6 +86,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     login.deadline_leaves_time_to_answer,
     login.memory_is_a_size,
     login.cpus_are_possible,
+    login.jobs_contain_their_processes,
     power.power_has_an_address,
     power.power_has_credentials,
     power.power_slot_exists,

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 
@@ -38,3 +39,25 @@ def cpus_are_possible(login_user_cpus: int) -> Iterator[Violation]:
     """A number of CPUs is not negative."""
     if login_user_cpus < 0:
         yield "login_user_cpus", f"is {login_user_cpus}", "Write a number of CPUs; 0 does not limit them"
+
+
+def jobs_contain_their_processes(login_only_with_jobs: bool, slurm_config: Mapping[str, Any]) -> Iterator[Violation]:
+    """Without a container for each job, ssh is refused to all; without control groups, processes outlive their job."""
+    if not login_only_with_jobs:
+        return
+    flags = slurm_config.get("PrologFlags", "Contain") or ""
+    words = flags if isinstance(flags, list) else str(flags).split(",")
+    # X11 includes it (slurm.conf(5)).
+    if not {"contain", "x11"} & {str(word).strip().lower() for word in words}:
+        yield (
+            "slurm_config",
+            f"PrologFlags is {shown(flags)}, but login_only_with_jobs is true",
+            "Add Contain to it",
+        )
+    kind = slurm_config.get("ProctrackType", "proctrack/cgroup")
+    if kind != "proctrack/cgroup":
+        yield (
+            "slurm_config",
+            f"ProctrackType is {shown(kind)}, but login_only_with_jobs is true",
+            "Remove it: only proctrack/cgroup ends all processes of a job",
+        )
