@@ -150,3 +150,9 @@ def test_a_control_group_is_frozen_once(tmp_path: pathlib.Path) -> None:
     assert kernel.freezing(root, "/system.slice/apt-daily.service") == []
     assert read(root, {path: ""}) == {path: "1"}
     assert kernel.freezing(root, "/system.slice/gone.service") == []
+
+
+def test_a_driver_without_the_governor_is_named(tmp_path: pathlib.Path) -> None:
+    files = {f"{POLICY}0/scaling_governor": "userspace", f"{POLICY}0/scaling_available_governors": "userspace"}
+
+    assert kernel.settings(tree(tmp_path, files), Wanted(turbo=None)) == ([], ["no governor"])

@@ -43,10 +43,11 @@ Found = tuple[list[Write], list[str]]
 def threads(root: Path, wanted: Wanted) -> Found:
     """Return what switches SMT. It decides which CPUs have further settings, so it is applied first."""
     now = _read(root, SMT)
-    if wanted.smt is None or now is None or now == ("on" if wanted.smt else "off"):
+    new = "on" if wanted.smt else "off"
+    if wanted.smt is None or now is None or now == new:
         return [], []
-    if now == ("off" if wanted.smt else "on"):
-        return [Write(SMT, now, "on" if wanted.smt else "off")], []
+    if now in ("on", "off"):
+        return [Write(SMT, now, new)], []
     # Hardware without it has it off.
     return [], [f"SMT cannot be on: {now}"] if wanted.smt else []
 
@@ -54,7 +55,7 @@ def threads(root: Path, wanted: Wanted) -> Found:
 def settings(root: Path, wanted: Wanted) -> Found:
     """Return what sets the governor, turbo and the rights to count events."""
     writes = list(_governors(root))
-    missing = [] if writes or any(_policies(root)) else ["no governor"]
+    missing = [] if writes else ["no governor"]
     if wanted.turbo is not None:
         turbo = list(_turbo(root, wanted.turbo))
         missing += [] if turbo else ["turbo cannot be set"]
