@@ -5,17 +5,22 @@ A tree of files stands for the kernel's settings, and a program that notes its a
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
 
 from ansible.module_utils.slurmstead.conf.partitions import partitions
 from ansible.module_utils.slurmstead.conf.text import slurm_lines
-from ansible.module_utils.slurmstead.quiet import kernel
+from ansible.module_utils.slurmstead.quiet import benchmark, kernel
+from ansible.module_utils.slurmstead.reach import remote_call
 from slurmstead.paths import ROOT
 from tests.native.cluster import Cluster
 
@@ -210,3 +215,59 @@ def test_a_trial_of_prolog_and_epilog_changes_nothing(three: Cluster) -> None:
 
     assert governor(three) == "ondemand"
     assert not is_quiet(three)
+
+
+def measure(cluster: Cluster, seconds: float, times: int = 3) -> dict[str, Any]:
+    """Measure the quiet node as `stead quiet measure` does on control."""
+    arguments = {"nodes": ["node3"], "times": times, "seconds": seconds}
+    text = remote_call.program("quiet.benchmark", "measure", arguments)
+    found: dict[str, Any] = json.loads(cluster.run("/usr/bin/python3", "-IS", "-", text=text, user="alice"))
+    return found
+
+
+def test_a_quiet_node_is_measured_by_a_job(three: Cluster) -> None:
+    found = measure(three, 60)
+
+    assert found["problems"] == {}
+    answer = found["answers"]["node3"]
+    assert answer["quiet"]
+    assert {kind: len(seconds) for kind, seconds in answer["seconds"].items()} == {"compute": 3, "memory": 3}
+    three.wait_until_idle()
+
+
+@pytest.mark.slow
+def test_a_node_that_is_busy_is_named_and_its_job_removed(three: Cluster) -> None:
+    number = three.run("sbatch", "--parsable", *JOB, "--output=/dev/null", "--wrap=sleep 600", user="bob")
+    three.wait_until("allocated", ["node3"])
+
+    found = measure(three, 4)
+
+    assert found == {"answers": {}, "problems": {"node3": "no answer within 4 s, its job is pending (Resources)"}}
+    assert three.run("squeue", "--noheader", "--format=%A") == number
+    three.run("scancel", number)
+    three.wait_until_idle()
+
+
+@pytest.mark.slow
+def test_noise_of_other_users_does_not_reach_the_quiet_node(release: str) -> None:
+    """Two machines with a CPU each: on node2 24 processes want it, on node3 only the benchmark."""
+    cpus = sorted(os.sched_getaffinity(0))
+    assert len(cpus) > 1, "needs two CPUs"
+    with Cluster(release, 3, partitions=LINES) as cluster:
+        for node, cpu in (("node2", cpus[0]), ("node3", cpus[-1])):
+            cluster.stop(node)
+            cluster.run(
+                "sh", "-c", f"taskset -c {cpu} slurmd -D --conf-server control >/var/log/slurmd 2>&1 &", on=node
+            )
+        cluster.wait_until_idle()
+        spin = "timeout 120 sh -c 'for i in 1 2 3 4 5 6 7 8; do while :; do :; done & done; wait'"
+        noise = ("sbatch", "--parsable", "--nodelist=node2", "--mem=16M", "--output=/dev/null", f"--wrap={spin}")
+        numbers = [cluster.run(*noise, user=user) for user in ("alice", "bob", "alice")]
+        cluster.wait_until("mixed", ["node2"])
+        beside = ("srun", "--nodelist=node2", "--mem=256M", "/usr/bin/python3", "-IS", "-c", benchmark.PROGRAM, "5")
+        loud = json.loads(cluster.run(*beside, user="bob", seconds=100))["seconds"]["compute"]
+        still = measure(cluster, 100, times=5)["answers"]["node3"]["seconds"]["compute"]
+        cluster.run("scancel", *numbers)
+
+    # On an idle computer 25 times as long; other programs of a busy one are mostly moved to the other CPU.
+    assert statistics.median(loud) > 1.5 * statistics.median(still)
