@@ -191,9 +191,11 @@ class Shelly2Handler(Handler):
 
 
 @contextlib.contextmanager
-def served(handler: type[Handler], tls: tuple[pathlib.Path, str] | None = None) -> Iterator[Device]:
+def served(
+    handler: type[Handler], tls: tuple[pathlib.Path, str] | None = None, device: Device | None = None
+) -> Iterator[Device]:
     """Run a device; with `tls`, a file of key and certificate and its hash, over HTTPS."""
-    device = Device()
+    device = device or Device()
     own = type("Own", (handler,), {"device": device})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), own)
     if tls:
@@ -266,11 +268,14 @@ done
 
 
 @contextlib.contextmanager
-def ipmi_simulator(directory: pathlib.Path, port: int) -> Iterator[pathlib.Path]:
-    """Run OpenIPMI's ipmi_sim; yields the file that has 1 if its machine is on, otherwise 0."""
+def ipmi_simulator(directory: pathlib.Path, port: int, program: str = IPMI_CONTROL) -> Iterator[pathlib.Path]:
+    """Run OpenIPMI's ipmi_sim with a program that switches its machine.
+
+    Yields the file in which IPMI_CONTROL has 1 if its machine is on, otherwise 0.
+    """
     state, control = directory / "state", directory / "control"
     state.write_text("0\n")
-    control.write_text(IPMI_CONTROL.replace("{state}", str(state)))
+    control.write_text(program.replace("{state}", str(state)))
     control.chmod(0o755)
     (directory / "lan.conf").write_text(IPMI_LAN.format(port=port, control=control))
     (directory / "machine.emu").write_text(IPMI_MACHINE)

@@ -149,10 +149,11 @@ def connect(container: lab.Container, home: pathlib.Path, mac: str, port: int, l
     `life` is the read end of a pipe; the uplink ends, and its port is closed, once no process has the write end.
     """
     (home / lab.NAMESPACE).touch()
-    for command in lab.cable_commands(container, str(home.parent / lab.BRIDGE), mac):
+    bridge = str(home.parent / lab.BRIDGE)
+    for command in lab.cable_commands(container, bridge, mac):
         run(*command)
     (home / lab.UPLINK_SOCKET).unlink(missing_ok=True)
-    spawn(lab.uplink_command(container, life), home, "uplink.log", life)
+    spawn(lab.uplink_command(container, bridge, life), home, "uplink.log", life)
     answer = ask_uplink(home, lab.forwarding(port))
     if "error" in answer:
         raise MachineError(f"slirp4netns does not forward port {port}: {answer['error']}")

@@ -87,6 +87,7 @@ SCENARIOS = (
     Scenario("firewall", NATIVE_LAB),
     Scenario("login", NATIVE_LAB),
     Scenario("discover", NATIVE_LAB),
+    Scenario("power", NATIVE_LAB, destroys=True),
     Scenario("limit", NATIVE_LAB),
     Scenario("people", NATIVE_LAB),
     Scenario("gate", NATIVE_LAB),
@@ -104,6 +105,7 @@ SCENARIOS = (
     Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("login", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("operations", FROZEN, destroys=True, options=NEEDS_KERNEL),
+    Scenario("power", FROZEN, destroys=True),
     # The kernel's test alone: it moves the share from wherever it is.
     Scenario("share", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("default", TRIXIE),

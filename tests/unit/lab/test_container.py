@@ -47,8 +47,8 @@ def test_a_process_belongs_to_the_container_whose_directory_it_names() -> None:
     other = lab.Container("node1", 1, "test", "/lab/test/node1")
 
     assert lab.owns(NODE, machine) == "machine"
-    assert lab.owns(NODE, lab.uplink_command(NODE, 3)) == "uplink"
-    assert lab.owns(other, machine) == lab.owns(other, lab.uplink_command(NODE, 3)) == ""
+    assert lab.owns(NODE, lab.uplink_command(NODE, "/bridge", 3)) == "uplink"
+    assert lab.owns(other, machine) == lab.owns(other, lab.uplink_command(NODE, "/bridge", 3)) == ""
     assert lab.owns(NODE, ["nsenter", "--net=/lab/default/node1/network", "ip", "link"]) == ""
 
 

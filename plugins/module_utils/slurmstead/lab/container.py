@@ -9,6 +9,7 @@ interface, address or firewall rule of this computer, and labs cannot collide.
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 
 BRIDGE = "bridge"
@@ -161,20 +162,15 @@ def unplug_command(container: Container, bridge: str) -> list[str]:
     return ["nsenter", f"--net={bridge}", "ip", "link", "delete", container.port]
 
 
-def uplink_command(container: Container, life: int) -> list[str]:
+def uplink_command(container: Container, bridge: str, life: int) -> list[str]:
     """Return the command that gives a container its uplink, until the pipe `life` is closed at its other end.
 
-    It runs in the container's directory. The name of its socket is relative because it has at most 107 bytes (unix(7)).
+    Then it unplugs the container, because the kernel answers for a namespace without processes. It runs in the
+    container's directory. The name of its socket is relative because it has at most 107 bytes (unix(7)).
     """
-    namespace = f"{container.home}/{NAMESPACE}"
-    return [
-        "slirp4netns",
-        "--netns-type=path",
-        f"--api-socket={UPLINK_SOCKET}",
-        f"--exit-fd={life}",
-        namespace,
-        "uplink",
-    ]
+    words = ("slirp4netns", "--netns-type=path", f"--api-socket={UPLINK_SOCKET}", f"--exit-fd={life}")
+    unplug = shlex.join(unplug_command(container, bridge))
+    return ["sh", "-c", f'{shlex.join(words)} "$0" uplink; {unplug}', f"{container.home}/{NAMESPACE}"]
 
 
 def forwarding(port: int) -> dict[str, object]:
@@ -191,4 +187,5 @@ def owns(container: Container, arguments: Sequence[str]) -> str:
     """
     if container.root in arguments:
         return "machine"
-    return "uplink" if arguments[:1] == ["slirp4netns"] and f"{container.home}/{NAMESPACE}" in arguments else ""
+    uplink = arguments[:1] in (["slirp4netns"], ["sh"]) and f"{container.home}/{NAMESPACE}" in arguments
+    return "uplink" if uplink else ""

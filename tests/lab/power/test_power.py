@@ -1,0 +1,163 @@
+"""Machines of a lab sleep when nothing is to be done and wake for jobs, by devices that end and start QEMU itself.
+
+STEAD_LAB=NAME pytest tests/lab/power
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from slurmstead.lab import machines
+from slurmstead.paths import LAB_INVENTORY, ROOT
+from tests.lab.power import supplies
+
+METHODS = (supplies.ipmi, supplies.redfish, supplies.turing_pi)
+"""How the workers are switched, in their order."""
+
+IDLE = 60
+BOOT, SLEEP = 600, 900
+"""Seconds that the machines may take; those of a lab of machines are emulated."""
+
+
+BOOT_CONF = "/etc/systemd/system/slurmd.service.d/boot.conf"
+REBOOTED = f"""
+printf '[Service]\\nExecStart=\\nExecStart=/usr/sbin/slurmd -b -D -s $SLURMD_OPTIONS\\n' > {BOOT_CONF}
+"""
+"""A container has booted when this computer did, so slurmctld would wait for another boot (slurmd(8), -b)."""
+
+
+class Rack:
+    """The workers' supplies, and an inventory that knows them."""
+
+    def __init__(self, lab: Any, site: pathlib.Path) -> None:
+        self.lab, self.site = lab, site
+        self.supplies = {name: supplies.Supply(lab, name) for name in lab.workers}
+        self.notes: list[str] = []
+
+    def stead(self, *words: str, seconds: float = 1500) -> str:
+        """Run a verb of stead, as a person would; returns what it says."""
+        started = time.monotonic()
+        command = [str(ROOT / "scripts/stead"), *words, "-i", str(self.site)]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=seconds, check=False,
+        )  # fmt: skip
+        print(f"$ stead {' '.join(words)}: {done.returncode} after {time.monotonic() - started:.0f} s\n{done.stdout}")
+        assert done.returncode == 0, done.stdout[-5000:]
+        return done.stdout
+
+    @property
+    def on(self) -> set[str]:
+        """The workers that have a process."""
+        return {name for name, pid in machines.pids(self.lab.directory).items() if pid and name in self.lab.workers}
+
+    def scontrol(self, command: str) -> str:
+        """Ask slurmctld."""
+        return str(self.lab.root(self.lab.control, command))
+
+    def states(self) -> dict[str, str]:
+        """Return the state of each node, with the mark of its power."""
+        return dict(line.split() for line in self.scontrol("sinfo --noheader --Node --format='%N %t'").splitlines())
+
+    def until(self, what: Callable[[], Any], seconds: float, said: str) -> float:
+        """Wait until something is true; returns the seconds that it took."""
+        started = time.monotonic()
+        while not what():
+            log = f"{self.states()}, on: {sorted(self.on)}"
+            assert time.monotonic() - started < seconds, f"not within {seconds:.0f} s: {said}\n{log}"
+            time.sleep(2)
+        took = time.monotonic() - started
+        self.notes.append(f"{said}: {took:.0f} s")
+        print(self.notes[-1])
+        return took
+
+    def until_asleep(self, said: str) -> None:
+        """Wait until no worker has a process, and slurmctld knows."""
+        self.until(lambda: not self.on and set(self.states().values()) == {"idle~"}, SLEEP + IDLE, f"all asleep {said}")
+
+    def submit(self, *words: str) -> str:
+        """Submit a job of alice; returns its number."""
+        return str(self.lab.user(f"sbatch --parsable --output=/dev/null {' '.join(words)}"))
+
+    def has_ended(self, job: str) -> bool:
+        """Whether a job has completed."""
+        shown = self.scontrol(f"scontrol show job {job}")
+        assert "JobState=FAILED" not in shown, shown
+        return "JobState=COMPLETED" in shown
+
+
+@pytest.fixture(scope="module")
+def rack(lab: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
+    """A rack that may sleep; afterwards all run, and nothing of it is left."""
+    directory = tmp_path_factory.mktemp("rack")
+    shutil.copytree(LAB_INVENTORY, directory / "site")
+    found = Rack(lab, directory / "site/hosts.yml")
+    (directory / "site/host_vars").mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        for name, method in zip(lab.workers, METHODS, strict=True):
+            (directory / name).mkdir()
+            variables = stack.enter_context(method(found.supplies[name], directory / name))
+            text = yaml.safe_dump({**variables, "power_idle": f"{IDLE}s", "power_watts": 100})
+            (directory / f"site/host_vars/{name}.yml").write_text(text)
+        found.stead("up")
+        if lab.of_containers:
+            lab.everywhere(lambda name: lab.root(name, REBOOTED), lab.workers)
+        yield found
+        for supply in found.supplies.values():
+            if supply.booting:
+                supply.booting.join(BOOT)
+        for name in set(lab.workers) - found.on:
+            lab.boot(name)
+        if lab.of_containers:
+            lab.everywhere(lambda name: lab.root(name, f"rm {BOOT_CONF}; systemctl daemon-reload"), lab.workers)
+        off = lab.ansible("--extra-vars", json.dumps({"power_idle": ""}))
+    assert off.code == 0, off.output[-5000:]
+
+
+def test_an_idle_rack_sleeps_and_a_job_wakes_it(lab: Any, rack: Rack) -> None:
+    rack.until_asleep("after up")
+    job = rack.submit(f"--nodes={len(lab.workers)}", "--wrap='srun hostname'")
+    rack.until(lambda: len(rack.on) == len(lab.workers), BOOT, "all have a process")
+    rack.until(lambda: rack.has_ended(job), BOOT, "the job has ended")
+    rack.until_asleep("again")
+
+    log = rack.stead("power", "log", "--days", "1")
+    assert log.count("shut down") >= 2 * len(lab.workers), log
+    assert "failed" not in log
+    assert rack.supplies[lab.workers[1]].switched.count("GracefulShutdown") == 2
+    saved = rack.stead("power", "savings", "--csv")
+    assert len(saved.splitlines()) > len(lab.workers), saved
+
+
+def test_one_machine_wakes_for_a_small_job(lab: Any, rack: Rack) -> None:
+    rack.until_asleep("before a small job")
+    job = rack.submit("--wrap=true")
+    rack.until(lambda: rack.has_ended(job), BOOT, "a small job has ended")
+
+    assert len(rack.on) == 1
+
+
+def test_a_magic_packet_wakes_a_machine(lab: Any, rack: Rack, tmp_path: pathlib.Path) -> None:
+    name = lab.workers[-1]
+    host_vars = rack.site.parent / f"host_vars/{name}.yml"
+    supply = rack.supplies[name]
+    supply.board = False
+    with supplies.wake_on_lan(supply, tmp_path) as variables:
+        host_vars.write_text(yaml.safe_dump({**variables, "power_idle": f"{IDLE}s"}))
+        rack.stead("up", "--limit", lab.control)
+        rack.until_asleep("before the packet")
+        job = rack.submit(f"--nodelist={name}", "--wrap=true")
+        rack.until(lambda: rack.has_ended(job), BOOT, "the job of the machine with a network card has ended")
+        rack.until_asleep("without a device")
+
+        assert "magic packet" in supply.switched
