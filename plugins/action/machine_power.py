@@ -113,6 +113,7 @@ def switch_off(name: str, machine: Machine, deadline: float, check_mode: bool) -
     """Switch a machine off and wait until it is. The one that this runs on ends after that by itself."""
     if not machine.is_on():
         return {"changed": False, "on": False, "said": f"{name} is off"}
+    started = time.monotonic()
     if check_mode:
         return {"changed": True, "on": True, "said": f"{name} would be switched off"}
     code, said = machine.run(*reach.as_root("systemctl", "poweroff"))
@@ -120,4 +121,4 @@ def switch_off(name: str, machine: Machine, deadline: float, check_mode: bool) -
         raise AnsibleActionFail(f"{name} cannot be switched off: {said or f'ssh exited with {code}'}")
     if deadlines.wait_while(lambda: not machine.is_here and machine.is_on(), deadline, PAUSE):
         raise AnsibleActionFail(f"{name} still answers {deadline:.0f} s after it was switched off; see its console")
-    return {"changed": True, "on": False, "said": f"{name} is off"}
+    return {"changed": True, "on": False, "said": f"{name} is off", "seconds": time.monotonic() - started}

@@ -15,8 +15,6 @@ from ansible.plugins.action import ActionBase
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 record = importlib.import_module("ansible.module_utils.slurmstead.hardware.record")
 
-HEADER = "# Measured by site.yml; a node that is off keeps its place in the cluster by this file.\n"
-
 
 class ActionModule(ActionBase):
     """Measures a node and records changes."""
@@ -36,7 +34,7 @@ class ActionModule(ActionBase):
         if known and result.get("temporary"):
             return result
         new = record.remembered(known, result["hardware"])
-        after = HEADER + yaml.safe_dump(new)
+        after = record.HEADER + yaml.safe_dump(new)
         result["changed"] = before != after
         if result["changed"]:
             result |= self._told(name, known, new)

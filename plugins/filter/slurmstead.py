@@ -161,6 +161,7 @@ def power_machines(names: str, hostvars: Mapping[str, Mapping[str, Any]]) -> lis
     return [
         {
             "name": name,
+            "host": str(hostvars[name].get("os_address") or ""),
             **{field: hostvars[name][f"power_{field}"] for field in POWER_FIELDS if f"power_{field}" in hostvars[name]},
         }
         for name in chosen
@@ -172,12 +173,34 @@ def power_sleepers(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
     able = sorted(name for name in names if hostvars[name].get("power_method") and hostvars[name].get("power_idle"))
     return [
         {
-            "machine": {**machine, "host": hostvars[machine["name"]]["os_address"]},
+            "machine": machine,
             "idle": power_times.seconds(str(hostvars[machine["name"]]["power_idle"])),
             "watts": float(hostvars[machine["name"]].get("power_watts") or 0),
         }
         for machine in power_machines(",".join(able), hostvars)
     ]
+
+
+def power_timeouts(
+    hardware: Mapping[str, Mapping[str, Any]], workers: Iterable[str], sleepers: Iterable[str]
+) -> dict[str, int]:
+    """Return ResumeTimeout and SuspendTimeout for the times that `stead power test` measured; seconds.
+
+    scontrol reboot has ResumeTimeout too, so all workers count for it.
+
+    >>> power_timeouts({"n1": {"power": {"off": 20, "on": 80}}}, ["n1"], ["n1"])
+    {'ResumeTimeout': 220, 'SuspendTimeout': 60}
+    >>> power_timeouts({"n1": {"power": {"off": 200, "on": 500}}, "n2": {}}, ["n1", "n2"], ["n1", "n2"])
+    {'ResumeTimeout': 1060, 'SuspendTimeout': 330}
+    """
+    return dict(
+        power_times.timeouts(
+            *(
+                [(hardware.get(name) or {}).get("power", {}).get(key) for name in names]
+                for key, names in (("on", workers), ("off", sleepers))
+            )
+        )
+    )
 
 
 def power_watts(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
@@ -412,6 +435,7 @@ class FilterModule:
             "scheduler_parameters": conf_size.scheduler_parameters,
             "tree_width": conf_size.tree_width,
             "power_sleepers": power_sleepers,
+            "power_timeouts": power_timeouts,
             "power_watts": power_watts,
             "role_packages": role_packages,
             "router_dnsmasq": router_dnsmasq,

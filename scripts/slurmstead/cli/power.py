@@ -2,8 +2,8 @@
 
 import json
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -11,6 +11,9 @@ from rich.text import Text
 from slurmstead.cli.consoles import messages, out
 from slurmstead.cli.options import CancelJobs, Deadline, Inventory, Plain, WhenIdle, fate
 from slurmstead.errors import UsageError
+
+if TYPE_CHECKING:
+    from slurmstead.runner.outcome import Result
 
 app = typer.Typer()
 power = typer.Typer(help="Switch machines on and off by their BMC, plug, magic packet or your own commands.")
@@ -71,6 +74,24 @@ def cycle(
     jobs = {"switched_jobs": fate(when_idle, cancel_jobs), "switched_deadline": str(deadline)}
     _switch("off", inventory, nodes, jobs, plain)
     _switch("on", inventory, nodes, {}, plain)
+
+
+@power.command()
+def test(
+    node: Annotated[str, typer.Argument(help="A worker that has power_method.", metavar="NODE", show_default=False)],
+    inventory: Inventory,
+    when_idle: WhenIdle = False,
+    cancel_jobs: CancelJobs = False,
+    deadline: Deadline = 60,
+    boot: Annotated[int, typer.Option(help="Minutes that the machine may take to boot.", min=1)] = 15,
+    plain: Plain = False,
+) -> None:
+    """Switch a machine off and on to prove that its method works, and remember how long it takes."""
+    from slurmstead.cluster import power as switching
+
+    jobs = {"switched_jobs": fate(when_idle, cancel_jobs), "switched_deadline": str(deadline)}
+    variables = {**jobs, "test_deadline": str(60 * boot)}
+    _run("test-power.yml", inventory, [node], variables, plain, report=switching.proof_lines)
 
 
 Days = Annotated[float, typer.Option(help="How many days to look back.", min=0)]
@@ -137,8 +158,15 @@ def _switch(state: str, inventory: pathlib.Path, nodes: Sequence[str], variables
     _run("switch-power.yml", inventory, nodes, {"switched_to": state, **variables}, plain)
 
 
-def _run(name: str, inventory: pathlib.Path, nodes: Sequence[str], variables: dict[str, str], plain: bool) -> None:
-    """Run a playbook on these workers and print whether each is on.
+def _run(
+    name: str,
+    inventory: pathlib.Path,
+    nodes: Sequence[str],
+    variables: dict[str, str],
+    plain: bool,
+    report: "Callable[[Result], list[str]] | None" = None,
+) -> None:
+    """Run a playbook on these workers and print a report, or whether each is on.
 
     :raises UsageError: a name is not a worker, or its machine cannot be switched
     """
@@ -156,5 +184,5 @@ def _run(name: str, inventory: pathlib.Path, nodes: Sequence[str], variables: di
         *(out, messages, name, inventory),
         extra_vars={"switched_nodes": ",".join(able), **variables},
         plain=plain,
-        report=lambda result: out.print(Text("\n".join(switching.lines(result)))),
+        report=lambda result: out.print(Text("\n".join((report or switching.lines)(result))), soft_wrap=True),
     )

@@ -42,6 +42,26 @@ def lines(result: Result) -> list[str]:
     return [f"{name:<{width}}  {power}" for name, power in sorted(found.items())]
 
 
+def proof_lines(result: Result) -> list[str]:
+    """Return what the test of a machine measured; the state of its supply if it did not get that far."""
+    for debug in result.results_of("debug"):
+        said = debug.get("msg")
+        if isinstance(said, dict) and "proof" in said:
+            return _proof(said["proof"])
+    return lines(result)
+
+
+def _proof(found: Row) -> list[str]:
+    node, timeouts = found["node"], found["timeouts"]
+    told = [f"{node}: off after {found['off']:.0f} s, ready for jobs {found['on']:.0f} s after it was switched on"]
+    if found["supply"] is None:
+        told.append(f"{node}: its device cannot tell whether it is on; only the network showed that it was off")
+    if not found["by_control"]:
+        told.append(f"{node}: was shut down from this computer; control can do it after an `up` with power_idle")
+    words = ", ".join(f"{key}={value}" for key, value in timeouts.items())
+    return [*told, f"Remembered in hardware/{node}.yml; if machines sleep, the next `up` sets {words}"]
+
+
 def journal(console: Console, inventory: pathlib.Path, nodes: Sequence[str], days: float, *, plain: bool) -> Row:
     """Return what the module power_journal returns, with progress on `console`.
 

@@ -7,6 +7,7 @@ import json
 import pathlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ CONF = {
     "SuspendTimeout": "4",
 }
 TIMES = ("QUIET=1", "SHUTDOWN=15", "RETRY=6", "SURE=3", "PAUSE=3")
-LOOK = program.program(pathlib.Path(__file__).with_name("look.py"))
+LOOK, PROVE = (program.program(pathlib.Path(__file__).with_name(f"{name}.py")) for name in ("look", "prove"))
 
 DEVICE = f"""
 cd {PLACE}
@@ -82,6 +83,16 @@ class Rack:
         """Let the program look once, and let the machines do what it switched."""
         program.run(self.cluster, LOOK, *TIMES)
         self._obey()
+
+    def prove(self, name: str) -> dict[str, float]:
+        """Prove a machine's method while the machines do what is switched; returns what was measured."""
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(program.run, self.cluster, PROVE, name)
+            while not done.done():
+                self._obey()
+                time.sleep(0.3)
+        found: dict[str, float] = json.loads(done.result())
+        return found
 
     def _obey(self) -> None:
         found = set(self.cluster.run("ls", PLACE).split())

@@ -107,6 +107,28 @@ def test_slurmctld_that_was_killed_wakes_what_it_waited_for(rack: Rack) -> None:
     assert rack.has_ended(job)
 
 
+@pytest.mark.slow
+def test_a_proof_switches_one_machine_off_and_on_and_measures_it(rack: Rack) -> None:
+    rack.cluster.run("scontrol", "update", "nodename=node1", "state=drain", "reason=test")
+    before = set(rack.on)
+    found = rack.prove("node1")
+
+    assert rack.on == before
+    assert found["off"] > 0
+    assert found["on"] > 0
+    assert rack.state("node1") == "IDLE+DRAIN"
+
+
+@pytest.mark.slow
+def test_a_machine_whose_supply_stays_on_is_not_proved(rack: Rack) -> None:
+    rack.cluster.run("scontrol", "update", "nodename=node1", "state=drain", "reason=test")
+    device = rack.cluster.run("cat", f"{PLACE}/device")
+    rack.cluster.run("tee", f"{PLACE}/device", text=device.replace("rm -f", "true"))
+
+    with pytest.raises(AssertionError, match="still reports on"):
+        rack.prove("node1")
+
+
 def reason(rack: Rack, name: str) -> str:
     """Return why a node is out of service."""
     return rack.cluster.run("sinfo", "--noheader", f"--nodes={name}", "--format=%E")

@@ -20,6 +20,11 @@ STABLE = (
 )
 """Values that do not change between boots, unlike `cpu_capacity`: some firmware measures clock rates at each boot."""
 
+POWER = "power"
+"""Key of the seconds that the machine takes to switch off and on, which `stead power test` measures."""
+
+HEADER = "# Measured by site.yml; a node that is off keeps its place in the cluster by this file.\n"
+
 SHRINKS = ("cpus", "memory")
 
 UNITS = {"memory": " MiB"}
@@ -41,6 +46,8 @@ def remembered(known: Mapping[str, Any], hardware: Mapping[str, Any]) -> dict[st
     and the kernel's name only if they have no other.
     """
     values = {key: hardware[key] for key in STABLE if key in hardware}
+    if POWER in known:
+        values[POWER] = known[POWER]
     if same_memory(known.get("memory"), hardware.get("memory")):
         values["memory"] = known["memory"]
     values["slurm"] = series(str(hardware.get("slurm"))) or known.get("slurm")

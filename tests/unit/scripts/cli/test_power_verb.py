@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import sys
 import time
 
 import pytest
@@ -23,6 +24,13 @@ READ = """
     watched: [node1]
 """
 HOUR = 3600
+RACK = f"""
+all:
+  vars: {{ansible_connection: local, ansible_python_interpreter: {sys.executable}}}
+  hosts: {{node1: {{power_method: wake_on_lan}}, node2: }}
+control: {{hosts: {{node2: }}}}
+workers: {{hosts: {{node1: }}}}
+"""
 
 
 @pytest.fixture
@@ -82,6 +90,27 @@ def test_the_log_names_time_machine_event_and_reason(control, stead, capsys):
 def test_without_a_log_the_command_says_what_is_missing(control, stead, capsys):
     assert stead("power", "log", "-i", control(), "--plain") == ExitCode.CHECK_FAILED
     assert "Nothing sleeps until power_idle is set" in capsys.readouterr().err
+
+
+def test_a_proof_reports_its_times_and_what_it_could_not_prove(project, stead, capsys, monkeypatch):
+    monkeypatch.setattr("slurmstead.cluster.operations.PLAYBOOKS", project.path)
+    found = {"node": "node1", "off": 12.3, "on": 45.6, "supply": None, "by_control": False}
+    found["timeouts"] = {"ResumeTimeout": 151, "SuspendTimeout": 60}
+    project.playbook(f"- name: Report\n  debug: {{msg: {{proof: {json.dumps(found)}}}}}", name="test-power.yml")
+    inventory = project.write("hosts.yml", RACK)
+
+    assert stead("power", "test", "node1", "-i", inventory, "--plain") == ExitCode.OK
+    said = capsys.readouterr().out
+    assert "node1: off after 12 s, ready for jobs 46 s after it was switched on" in said
+    assert "only the network showed that it was off" in said
+    assert "the next `up` sets ResumeTimeout=151, SuspendTimeout=60" in said
+
+
+def test_a_machine_without_a_method_is_not_tested(project, stead, capsys):
+    inventory = project.write("hosts.yml", RACK.replace("power_method: wake_on_lan", ""))
+
+    assert stead("power", "test", "node1", "-i", inventory, "--plain") == ExitCode.USAGE
+    assert "node1 has no power_method" in capsys.readouterr().err
 
 
 def test_two_formats_at_once_are_refused(control, stead):
