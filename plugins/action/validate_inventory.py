@@ -67,7 +67,8 @@ class ActionModule(ActionBase):
         found = problems(inventory, groups, specs)
         if args.get("files"):
             found += people.problems(inventory, args["files"], groups.control)
-            found += vpn.problems(inventory, args["files"], groups.control)
+            network = str(specs.options["vpn_network"]["default"])
+            found += vpn.problems(inventory, args["files"], groups.control, network)
         if found:
             count = "one problem" if len(found) == 1 else f"{len(found)} problems"
             lines = [f"The inventory has {count}. No machine was touched.", *(f"- {problem}" for problem in found)]

@@ -1,8 +1,12 @@
-"""A computer outside, control and a worker behind it, with the real wg and nft: what a peer reaches, and who is out."""
+"""A computer outside, control and a worker behind it, with the real wg, wg-quick and nft.
+
+What a peer reaches whose keys and configuration `stead vpn add` made, and who is out.
+"""
 
 from __future__ import annotations
 
 import pathlib
+import time
 from collections.abc import Iterator
 
 import jinja2
@@ -12,6 +16,7 @@ from ansible.module_utils.slurmstead.firewall import table as firewall
 from ansible.module_utils.slurmstead.network import table
 from ansible.module_utils.slurmstead.vpn import text
 from ansible.module_utils.slurmstead.vpn.peers import Peer
+from slurmstead.site import vpn
 from tests.native.network import PACKAGES, Network
 from tests.native.test_network import CLUSTER, INSIDE, LISTEN, TCP, wait, write
 
@@ -20,7 +25,6 @@ pytestmark = pytest.mark.slow
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VPN = "10.79.0.0/24"
 PROGRAM = "/run/vpn"
-ENDPOINT = "192.168.1.7:51820"
 
 
 def program() -> str:
@@ -31,15 +35,17 @@ def program() -> str:
     return environment.from_string(source).render(ansible_managed="managed", vpn_network=VPN)
 
 
-def keys(net: Network, name: str) -> str:
-    """Make the keys of a computer; return the public one."""
-    net.run("sh", "-c", f"umask 077; wg genkey > /run/{name}.key", on=name)
-    return net.run("sh", "-c", f"wg pubkey < /run/{name}.key", on=name).strip()
-
-
 def peers(net: Network, *listed: Peer) -> None:
     """Give control these peers."""
     write(net, "/etc/slurmstead/vpn.conf", text.peers(listed, 51820))
+
+
+def more(net: Network) -> None:
+    """Let the laptop send more through the VPN than its configuration says."""
+    key = net.run("cat", "/run/slurmstead-vpn.pub").strip()
+    net.run("wg", "set", "wg0", "peer", key, "allowed-ips", f"{VPN},10.77.0.0/24", on="laptop")
+    for network in (VPN, "10.77.0.0/24"):
+        net.run("ip", "route", "replace", network, "dev", "wg0", on="laptop")
 
 
 @pytest.fixture(scope="module")
@@ -63,23 +69,19 @@ def net(release: str) -> Iterator[Network]:
             wait(net, name, "127.0.0.1", 6818)
         net.run("mkdir", "-p", "/etc/slurmstead")
         write(net, "/etc/slurmstead/vpn.nft", text.table(VPN, [22]))
-        peers(net, Peer("laptop", keys(net, "laptop"), "10.79.0.2"))
+        private, public = vpn.make_keys()
+        peers(net, Peer("laptop", public, "10.79.0.2"))
         write(net, PROGRAM, program())
         net.run(PROGRAM, "start", on="control")
         control = net.run("cat", "/run/slurmstead-vpn.pub").strip()
-        net.run("sh", "-c", "ip link add wg0 type wireguard 2>/dev/null || wireguard-go wg0", on="laptop")
-        allowed = f"{VPN},10.77.0.0/24"
-        peer = ("peer", control, "endpoint", ENDPOINT, "allowed-ips", allowed, "persistent-keepalive", "25")
-        net.run("wg", "set", "wg0", "private-key", "/run/laptop.key", *peer, on="laptop")
-        net.run("ip", "address", "add", "10.79.0.2/32", "dev", "wg0", on="laptop")
-        net.run("ip", "link", "set", "wg0", "up", on="laptop")
-        for network in (VPN, "10.77.0.0/24"):
-            net.run("ip", "route", "add", network, "dev", "wg0", on="laptop")
-        wait(net, "laptop", "10.79.0.1", 22)
+        given = vpn.configuration(private, "10.79.0.2", control, vpn.endpoint("192.168.1.7", 51820), VPN)
+        write(net, "/etc/wireguard/wg0.conf", given)
+        net.run("wg-quick", "up", "wg0", on="laptop")
         yield net
 
 
 def test_a_peer_reaches_ssh_of_control(net: Network) -> None:
+    wait(net, "laptop", "10.79.0.1", 22)
     assert net.run("python3", "-c", TCP, "10.79.0.1", "22", on="laptop").strip() == "10.79.0.2"
 
 
@@ -91,7 +93,8 @@ def test_a_peer_reaches_ssh_of_control(net: Network) -> None:
         *(("10.77.0.11", port) for port in (22, 80, 6818)),
     ],
 )
-def test_a_peer_reaches_nothing_else(net: Network, address: str, port: int) -> None:
+def test_a_peer_reaches_nothing_else_also_if_it_sends_more(net: Network, address: str, port: int) -> None:
+    more(net)
     assert net.ask("python3", "-c", TCP, address, str(port), on="laptop")[0] != 0
 
 
@@ -102,6 +105,14 @@ def test_an_address_of_another_peer_does_not_pass(net: Network) -> None:
 
     assert forged[0] != 0
     assert net.ask("ping", "-c", "1", "-W", "2", "-I", "10.79.0.2", "10.79.0.1", on="laptop")[0] == 0
+
+
+def test_control_tells_when_a_peer_was_last_there(net: Network) -> None:
+    wait(net, "laptop", "10.79.0.1", 22)
+    public = net.run("wg", "show", "wg0", "public-key", on="laptop").strip()
+    said = net.run("wg", "show", text.INTERFACE, "latest-handshakes", on="control")
+
+    assert 0 <= text.handshakes(said, time.time())[public] < 600
 
 
 def test_only_root_of_control_reads_the_private_key(net: Network) -> None:
@@ -116,7 +127,7 @@ def test_a_second_start_keeps_the_key(net: Network) -> None:
 
 
 def test_a_peer_that_was_removed_is_out_at_once(net: Network) -> None:
-    public = net.run("sh", "-c", "wg pubkey < /run/laptop.key").strip()
+    public = net.run("wg", "show", "wg0", "public-key", on="laptop").strip()
     peers(net)
     net.run(PROGRAM, "reload", on="control")
     removed = net.ask("python3", "-c", TCP, "10.79.0.1", "22", on="laptop")[0]

@@ -35,7 +35,7 @@ def discover(
     from slurmstead.cluster import discover as work
     from slurmstead.cluster import operations
     from slurmstead.runner import playbook
-    from slurmstead.site import hosts
+    from slurmstead.site import file, hosts
 
     found = work.run(messages, inventory, user=user, plain=plain)
     if as_json:
@@ -52,7 +52,7 @@ def discover(
     additions = [hosts.Addition(one.name, one.variables, one.comments) for one in made]
     if not inventory.is_file():
         raise UsageError(f"{inventory} is not a file, so nothing can be added", "Give your hosts.yml with -i.")
-    before = hosts.read(inventory)
+    before = file.read(inventory)
     try:
         after = hosts.edited(before, additions)
     except ValueError as error:
@@ -65,7 +65,7 @@ def discover(
         if not typer.confirm(f"Write this to {inventory}?"):
             out.print("Nothing was written.")
             return
-    hosts.write(inventory, before, after)
+    file.replace(inventory, before, after)
     out.print(Text(f"{inventory}: written. Next:"), soft_wrap=True)
     for number, step in enumerate(work.next_steps(made, wanted, groups["control"][0]), 1):
         out.print(Text(f"  {number}. {step}"), soft_wrap=True)

@@ -1,15 +1,10 @@
 """Adds workers to the text of hosts.yml; comments, order and everything else stay as they are."""
 
 import dataclasses
-import os
-import pathlib
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
-
-from slurmstead.errors import UsageError
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -168,32 +163,3 @@ def _check(
         good = False
     if not good:
         raise ValueError("lines cannot be added to it without changing others")
-
-
-def write(path: pathlib.Path, before: str, after: str) -> None:
-    """Replace the file.
-
-    :raises UsageError: it cannot be written, or another program has changed it meanwhile
-    """
-    path = path.resolve()
-    try:
-        handle, staging = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", newline="") as file:
-                file.write(after)
-                file.flush()
-                os.fchmod(handle, path.stat().st_mode & 0o777)
-                os.fsync(handle)
-            if read(path) != before:
-                raise UsageError(f"{path} was changed meanwhile", "Nothing was written. Run the command again.")
-            os.replace(staging, path)
-        finally:
-            pathlib.Path(staging).unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}", "Nothing was changed.") from None
-
-
-def read(path: pathlib.Path) -> str:
-    """Return the text of the file with its line ends."""
-    with path.open(newline="") as file:
-        return file.read()

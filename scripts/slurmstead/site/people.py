@@ -1,25 +1,17 @@
 """Changes people.yml of a site: all of a change or nothing, after the operator has seen the difference."""
 
 import dataclasses
-import importlib
-import os
 import pathlib
-import tempfile
 from typing import Any
 
-import ansible.module_utils
-
 from slurmstead.errors import InventoryError, UsageError
-from slurmstead.paths import ROOT
+from slurmstead.site import file
 from slurmstead.wording import count
 
 
 def room(name: str) -> Any:
-    """Import a module of the room `people`, which Ansible finds through ansible.cfg."""
-    directory = str(ROOT / "plugins" / "module_utils")
-    if directory not in ansible.module_utils.__path__:
-        ansible.module_utils.__path__.append(directory)
-    return importlib.import_module(f"ansible.module_utils.slurmstead.people.{name}")
+    """Import a module of the room `people`."""
+    return file.room(f"people.{name}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,10 +28,10 @@ def read(inventory: pathlib.Path) -> Book:
 
     :raises InventoryError: the file has mistakes; the message lists all of them
     """
-    path = (inventory if inventory.is_dir() else inventory.parent) / "files" / room("file").NAME
+    path = file.beside(inventory, room("file").NAME)
     try:
         people = room("file").read(path)
-        return Book(path, path.read_bytes().decode("utf-8-sig") if path.exists() else "", people)
+        return Book(path, file.read(path), people)
     except room("person").PeopleError as error:
         raise InventoryError(_all(path, error), "Correct the file, then run the command again.") from None
 
@@ -101,24 +93,7 @@ def write(book: Book, new: Any) -> None:
         text = room("file").edit(book.text, new)
     except ValueError as error:
         raise UsageError(f"{book.path} cannot be changed: {error}", "Edit it yourself, one entry per person.") from None
-    try:
-        book.path.parent.mkdir(exist_ok=True)
-        mode = book.path.stat().st_mode & 0o777 if book.path.exists() else 0o644
-        handle, staging = tempfile.mkstemp(dir=book.path.parent, prefix=f".{book.path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fchmod(handle, mode)
-                os.fsync(handle)
-            now = book.path.read_bytes().decode("utf-8-sig") if book.path.exists() else ""
-            if now != book.text:
-                raise UsageError(f"{book.path} was changed meanwhile", "Nothing was written. Run the command again.")
-            os.replace(staging, book.path)
-        finally:
-            pathlib.Path(staging).unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"{book.path} cannot be written: {error.strerror}", "Nothing was changed.") from None
+    file.replace(book.path, book.text, text)
 
 
 def _all(what: object, error: Any) -> str:

@@ -474,6 +474,12 @@ ROUTER_CASES = {
         vpn_enabled=True,
         router_network="10.77.0.0/24",
     ),
+    "a VPN in no place": case(
+        "vpn_endpoint",
+        "home example",
+        'is "home example", which is not an address or name. Write it as in home.example.org or 198.51.100.7, and '
+        ":PORT after it if the house forwards another port.",
+    ),
     "no port of a VPN": case("vpn_port", 0, "has 0, which is not a port. Write a number from 1 to 65535."),
     "BMCs without a network": case(
         "router_bmc_network", "ilo", 'is "ilo", which is not an IPv4 network. Write it as in 10.78.0.0/24.'

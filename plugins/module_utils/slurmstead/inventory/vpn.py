@@ -10,29 +10,25 @@ from pathlib import Path
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem
 from ansible.module_utils.slurmstead.vpn import peers
 
-NETWORK = "10.79.0.0/24"
-"""The default of vpn_network."""
 
-
-def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Problem]:
+def problems(inventory: Inventory, directory: str, control: str, network: str) -> Iterator[Problem]:
     """Yield the mistakes of the file in a directory.
 
     :param control: the group whose host has the VPN
+    :param network: the default of vpn_network
     """
     path = Path(directory, peers.NAME)
     name = os.path.relpath(path)
+    faults: list[peers.Fault] = []
     try:
         found = peers.read(path, name)
+        for host in list(inventory.groups.get(control, ()))[:1]:
+            variables = inventory.hosts.get(host, {})
+            given = str(variables["vpn_network"].value) if "vpn_network" in variables else network
+            faults += peers.faults(found, given)
     except peers.PeersError as error:
-        yield Problem(name, str(error).removeprefix(f"{name}: "), "Then run it again")
-        return
-    for host in list(inventory.groups.get(control, ()))[:1]:
-        variables = inventory.hosts.get(host, {})
-        network = str(variables["vpn_network"].value) if "vpn_network" in variables else NETWORK
-        try:
-            faults = list(peers.faults(found, network))
-        except ValueError:
-            return  # A relation reports vpn_network.
-        for fault in faults:
-            wrong, _, advice = fault.partition(". ")
-            yield Problem(name, wrong, advice)
+        faults += error.faults
+    except ValueError:
+        return  # A relation reports vpn_network.
+    for wrong, advice in faults:
+        yield Problem(name, wrong, advice)

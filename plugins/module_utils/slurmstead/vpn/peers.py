@@ -8,18 +8,27 @@ import binascii
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 NAME = "vpn.yml"
+HEADER = "# Computers outside that may use the VPN. `stead vpn` changes this file; it contains no secret.\n"
 PEER_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+FIELDS = ("name", "key", "address")
+
+Fault = tuple[str, str]
+"""What is wrong, and what to do: two parts of a message."""
 
 
 class PeersError(ValueError):
-    """A mistake in the file; the text names it, and what to do."""
+    """The mistakes of a file."""
+
+    def __init__(self, name: str, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("\n".join(f"{name}: {wrong}. {advice}" for wrong, advice in self.faults))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,74 +50,158 @@ def is_key(text: object) -> bool:
     """
     try:
         return isinstance(text, str) and len(text) == 44 and len(base64.b64decode(text, validate=True)) == 32
-    except binascii.Error:
+    except (binascii.Error, ValueError):
         return False
 
 
 def read(path: Path, name: str = "") -> tuple[Peer, ...]:
     """Return the peers of a file; none if it does not exist.
 
-    :raises PeersError: the file has a mistake
+    :raises PeersError: the file has mistakes
     """
     name = name or str(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError):
-        raise PeersError(f"{name}: cannot be read. Restore it, for example with git") from None
+        raise PeersError(name, [("cannot be read", "Restore it, for example with git")]) from None
     return parse(text, name)
 
 
 def parse(text: str, name: str = NAME) -> tuple[Peer, ...]:
     """Return the peers of a text.
 
-    :raises PeersError: the text has a mistake
+    :raises PeersError: the text has mistakes
     """
     try:
         content = yaml.safe_load(text)
     except yaml.YAMLError:
-        raise PeersError(f"{name}: is not YAML. Correct it, or restore it with git") from None
-    listed = content.get("peers") if isinstance(content, dict) and set(content) == {"peers"} else None
+        raise PeersError(name, [("is not YAML", "Correct it, or restore it with git")]) from None
     if content is None:
         return ()
+    listed = (content["peers"] or []) if isinstance(content, dict) and set(content) == {"peers"} else None
     if not isinstance(listed, list):
-        raise PeersError(f"{name}: has not the one key `peers` with a list. Write it as docs/vpn.md shows")
-    found: list[Peer] = []
-    for entry in listed:
-        peer = _peer(entry, name)
-        for field in ("name", "key", "address"):
-            value = getattr(peer, field)
-            if value in (getattr(other, field) for other in found):
-                raise PeersError(f"{name}: two peers have the {field} {value}. Give each its own")
-        found.append(peer)
-    return tuple(found)
+        raise PeersError(name, [("has not the one key `peers` with a list", "Write it as docs/vpn.md shows")])
+    faults = [fault for entry in listed for fault in _faults(entry)]
+    if not faults:
+        faults = list(_repeated(listed))
+    if faults:
+        raise PeersError(name, faults)
+    return tuple(Peer(entry["name"], entry["key"], str(entry["address"])) for entry in listed)
 
 
-def _peer(entry: Any, name: str) -> Peer:
-    if not isinstance(entry, dict) or set(entry) != {"name", "key", "address"}:
-        raise PeersError(f"{name}: a peer has name, key and address, and nothing else. It is not {entry!r:.60}")
-    if not isinstance(entry["name"], str) or not PEER_NAME.fullmatch(entry["name"]):
-        raise PeersError(f"{name}: {entry['name']!r:.80} is not a peer's name. Use small letters, digits and hyphens")
-    if not is_key(entry["key"]):
-        raise PeersError(f"{name}: the key of {entry['name']} is not a public key of WireGuard. `wg pubkey` prints it")
+def _faults(entry: Any) -> Iterator[Fault]:
+    if not isinstance(entry, dict) or set(entry) != set(FIELDS):
+        yield f"an entry is {entry!r:.60}", "Write name, key and address of each peer, and nothing else"
+        return
+    name, key, address = (entry[field] for field in FIELDS)
+    if not isinstance(name, str) or not PEER_NAME.fullmatch(name):
+        yield f"{name!r:.80} is not a peer's name", "Use small letters, digits and hyphens"
+    if not is_key(key):
+        yield f"the key of {name} is not a public key of WireGuard", "`wg pubkey` prints it"
     try:
-        address = str(ipaddress.IPv4Address(str(entry["address"])))
+        ipaddress.IPv4Address(str(address))
     except ValueError:
-        raise PeersError(
-            f"{name}: the address of {entry['name']} is {entry['address']!r:.40}, which is not an IPv4 address"
-        ) from None
-    return Peer(entry["name"], entry["key"], address)
+        yield f"the address of {name} is {address!r:.40}, which is not an IPv4 address", "Write one of vpn_network"
 
 
-def faults(peers: tuple[Peer, ...], network: str) -> Iterator[str]:
-    """Yield what is wrong with the peers' addresses in a network; the first address is control's."""
+def _repeated(listed: Sequence[dict[str, Any]]) -> Iterator[Fault]:
+    for field in FIELDS:
+        values = [str(entry[field]) for entry in listed]
+        for value in sorted({value for value in values if values.count(value) > 1}):
+            yield f"two peers have the {field} {value}", "Give each its own"
+
+
+def _free(network: str) -> tuple[ipaddress.IPv4Network, set[ipaddress.IPv4Address]]:
+    """Return a network, and the addresses that no peer can have; the first one is control's."""
     own = ipaddress.IPv4Network(network)
-    taken = (own[0], own[1], own[-1])
+    return own, {own[0], own[1], own[-1]}
+
+
+def faults(peers: Iterable[Peer], network: str) -> Iterator[Fault]:
+    """Yield what is wrong with the peers' addresses in a network."""
+    own, taken = _free(network)
     for peer in peers:
         address = ipaddress.IPv4Address(peer.address)
         if address not in own or address in taken:
             yield (
-                f"{peer.name} has the address {peer.address}, which is not free for a peer in vpn_network ({network}). "
-                f"Choose one from {own[2]} to {own[-2]}"
+                f"{peer.name} has the address {peer.address}, which is not free for a peer in vpn_network ({network})",
+                f"Choose one from {own[2]} to {own[-2]}",
             )
+
+
+def free_address(peers: Iterable[Peer], network: str) -> str:
+    """Return the first address of a network that is free for another peer.
+
+    :raises ValueError: there is none
+
+    >>> free_address([Peer("laptop", "", "10.79.0.2")], "10.79.0.0/24")
+    '10.79.0.3'
+    """
+    own, taken = _free(network)
+    taken |= {ipaddress.IPv4Address(peer.address) for peer in peers}
+    for address in own:
+        if address not in taken:
+            return str(address)
+    raise ValueError(f"vpn_network ({network}) has no free address")
+
+
+def entry(peer: Peer) -> str:
+    """Return the lines of a peer in the file."""
+    # A name such as `no` or `1e3` has another meaning without quotes.
+    name = peer.name if yaml.safe_load(peer.name) == peer.name else f'"{peer.name}"'
+    return f"- name: {name}\n  key: {peer.key}\n  address: {peer.address}\n"
+
+
+def edit(text: str, new: Sequence[Peer]) -> str:
+    """Return a file's text with other peers: entries that stay keep their lines, order and comments.
+
+    :raises ValueError: the file is in a form that only its author can change
+    """
+    rendered = f"---\n{HEADER}peers:{'' if new else ' []'}\n{''.join(map(entry, new))}"
+    if not text.strip():
+        return rendered
+    for attempt in (_edited(text, new), "" if "#" in text.replace(HEADER, "") else rendered):
+        try:
+            if attempt and parse(attempt) == tuple(new):
+                return attempt
+        except PeersError:
+            continue
+    raise ValueError("it is written in a form that this command cannot change without losing comments")
+
+
+def _edited(text: str, new: Sequence[Peer]) -> str:
+    """Return the text without the lines of removed entries, and with those of new ones."""
+    lines = text.splitlines(keepends=True)
+    if not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    old, kept = parse(text), {peer.name for peer in new}
+    fresh = "".join(entry(peer) for peer in new if peer not in old)
+    root = yaml.compose("".join(lines), yaml.SafeLoader)
+    if not isinstance(root, yaml.MappingNode):
+        return ""
+    key, listed = root.value[0]
+    if not old:
+        # `peers:` or `peers: []`, in one line.
+        first = int(key.start_mark.line)
+        if "#" in lines[first] or int(listed.end_mark.line) > first:
+            return ""
+        lines[first] = f"peers:\n{fresh}"
+        return "".join(lines)
+    if listed.flow_style:
+        return ""
+    margin, end = " " * int(listed.start_mark.column), _end(listed.value[-1])
+    lines.insert(end, "".join(f"{margin}{line}" for line in fresh.splitlines(keepends=True)))
+    for node, peer in reversed(list(zip(listed.value, old, strict=True))):
+        if peer.name not in kept:
+            del lines[int(node.start_mark.line) : _end(node)]
+    if not new:
+        lines[int(key.start_mark.line)] = lines[int(key.start_mark.line)].replace("peers:", "peers: []", 1)
+    return "".join(lines)
+
+
+def _end(node: Any) -> int:
+    """Return the line after an entry."""
+    last = node.value[-1][1] if not node.flow_style else node
+    return int(last.end_mark.line) + int(last.end_mark.column > 0)

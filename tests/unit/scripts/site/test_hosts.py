@@ -5,7 +5,8 @@ import pathlib
 import pytest
 
 from slurmstead.paths import ROOT
-from slurmstead.site.hosts import Addition, edited, write
+from slurmstead.site.file import replace
+from slurmstead.site.hosts import Addition, edited
 
 NEW = Addition("node9", {"os_address": "10.0.0.9", "router_mac": '"52:54:00:00:00:09"'}, ["16 cores"])
 
@@ -86,7 +87,7 @@ def test_writing_keeps_the_mode_and_a_link(tmp_path: pathlib.Path) -> None:
     real.write_text("a\n")
     real.chmod(0o640)
     (tmp_path / "hosts.yml").symlink_to(real)
-    write(tmp_path / "hosts.yml", "a\n", "b\r\n")
+    replace(tmp_path / "hosts.yml", "a\n", "b\r\n")
 
     assert (real.read_bytes(), real.stat().st_mode & 0o777) == (b"b\r\n", 0o640)
     assert (tmp_path / "hosts.yml").is_symlink()

@@ -102,6 +102,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     network.macs_are_macs,
     vpn.the_vpn_has_a_network_of_its_own,
     vpn.vpn_ports_are_possible,
+    vpn.the_vpn_is_reached_somewhere,
     shares.share_accounts_are_possible,
     shares.share_users_are_possible,
     shares.share_qos_are_possible,

@@ -9,6 +9,7 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 from ansible.module_utils.slurmstead.inventory.relations.firewall import wrong_ports
 from ansible.module_utils.slurmstead.inventory.relations.network import ipv4_network
 from ansible.module_utils.slurmstead.network.plan import overlap
+from ansible.module_utils.slurmstead.vpn import text
 
 
 def the_vpn_has_a_network_of_its_own(
@@ -44,3 +45,15 @@ def vpn_ports_are_possible(vpn_port: int, vpn_tcp_ports: Sequence[int]) -> Itera
     """A port has 16 bits."""
     yield from wrong_ports("vpn_port", [vpn_port])
     yield from wrong_ports("vpn_tcp_ports", vpn_tcp_ports)
+
+
+def the_vpn_is_reached_somewhere(vpn_endpoint: str) -> Iterator[Violation]:
+    """The VPN's place outside, if it is set, is an address or a name."""
+    try:
+        text.endpoint(vpn_endpoint or "none", 1)
+    except ValueError:
+        yield (
+            "vpn_endpoint",
+            f"is {shown(vpn_endpoint)}, which is not an address or name",
+            "Write it as in home.example.org or 198.51.100.7, and :PORT after it if the house forwards another port",
+        )

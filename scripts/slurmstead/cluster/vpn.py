@@ -1,0 +1,70 @@
+"""What control knows of the VPN, and the run that gives it the peers of the site."""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+
+from slurmstead.cluster import operations
+from slurmstead.errors import CheckFailed, SteadError
+from slurmstead.paths import PLAYBOOKS
+from slurmstead.runner import playbook
+from slurmstead.runner.progress import Progress
+
+PLAYBOOK = "show-vpn.yml"
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """What control knows: its public key, the variables of the role, and its peers by public key."""
+
+    key: str
+    endpoint: str
+    network: str
+    port: int
+    seen: Mapping[str, int]
+    """seconds since the last handshake, or -1 without one"""
+
+
+def ask(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Control:
+    """Ask control, with progress on `console`.
+
+    :raises SteadError: control could not be asked, or has no VPN
+    """
+    with Progress(console, PLAYBOOK) as progress:
+        result = playbook.run(PLAYBOOKS / PLAYBOOK, inventory.absolute(), plain=plain, observer=progress)
+    for found in result.results_of("vpn_state"):
+        if "key" in found:
+            return judged(found)
+    raise result.error or CheckFailed("control was not asked", "The inventory needs a group `control`.")
+
+
+def judged(found: Mapping[str, Any]) -> Control:
+    """Return what the module vpn_state returned.
+
+    :raises CheckFailed: control has no VPN
+    """
+    if not found["enabled"]:
+        raise CheckFailed("control has no VPN", "Write vpn_enabled: true in group_vars/control.yml: see docs/vpn.md.")
+    if not found["key"]:
+        raise CheckFailed("the VPN of control has never run", "Run `scripts/stead up`, then this command again.")
+    return Control(found["key"], found["endpoint"], found["network"], int(found["port"]), found["seen"])
+
+
+def apply(out: Console, messages: Console, inventory: pathlib.Path, left: str, *, plain: bool = False) -> None:
+    """Give control the peers that the site's file has now.
+
+    :param left: what is still the case if the run fails
+    :raises SteadError: the run failed
+    """
+    try:
+        operations.run(
+            *(out, messages, "reload-vpn.yml", inventory),
+            limit=",".join(operations.groups(inventory)["control"]),
+            plain=plain,
+        )
+    except SteadError as error:
+        error.hint = f"{left} `scripts/stead up --tags vpn` applies the file. {error.hint}".strip()
+        raise

@@ -1,0 +1,55 @@
+"""Files of a site that verbs change: replaced as a whole, unless another program has changed them meanwhile."""
+
+import importlib
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import ansible.module_utils
+
+from slurmstead.errors import UsageError
+from slurmstead.paths import ROOT
+
+
+def room(name: str) -> Any:
+    """Import a module of plugins/module_utils/slurmstead, such as `people.file`."""
+    directory = str(ROOT / "plugins" / "module_utils")
+    if directory not in ansible.module_utils.__path__:
+        ansible.module_utils.__path__.append(directory)
+    return importlib.import_module(f"ansible.module_utils.slurmstead.{name}")
+
+
+def beside(inventory: pathlib.Path, name: str) -> pathlib.Path:
+    """Return the path of a file in `files/` of a site."""
+    return (inventory if inventory.is_dir() else inventory.parent) / "files" / name
+
+
+def read(path: pathlib.Path) -> str:
+    """Return the text of a file; empty if it does not exist."""
+    return path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+
+
+def replace(path: pathlib.Path, before: str, after: str) -> None:
+    """Replace a file. A link stays one.
+
+    :raises UsageError: it cannot be written, or is not `before` any more
+    """
+    path = path.resolve()
+    try:
+        path.parent.mkdir(exist_ok=True)
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
+        handle, staging = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(after.encode())
+                file.flush()
+                os.fchmod(handle, mode)
+                os.fsync(handle)
+            if read(path) != before:
+                raise UsageError(f"{path} was changed meanwhile", "Nothing was written. Run the command again.")
+            os.replace(staging, path)
+        finally:
+            pathlib.Path(staging).unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}", "Nothing was changed.") from None
