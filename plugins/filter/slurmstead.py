@@ -73,6 +73,19 @@ def share_people(users: list[dict[str, Any]], groups: list[dict[str, Any]]) -> l
     ]
 
 
+def broker_accounts(names: list[str], groups: list[str], users: list[dict[str, Any]]) -> list[str]:
+    """Return the users of the broker: those of these names, and those in these groups, while they may log in.
+
+    >>> ann, bob = {"name": "ann", "groups": ["bio"]}, {"name": "bob", "groups": ["bio"], "expires": "2020-01-01"}
+    >>> broker_accounts(["carl", "dan"], ["bio"], [ann, bob, {"name": "dan"}])
+    ['dan', 'ann']
+    """
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    active = {user["name"]: user for user in users if not user.get("expires") or str(user["expires"]) > today}
+    members = [name for name, user in active.items() if {*groups} & {*_groups(user)}]
+    return list(dict.fromkeys([*(name for name in names if name in active), *members]))
+
+
 def _groups(user: Mapping[str, Any]) -> list[str]:
     return [*([user["group"]] if user.get("group") else []), *(user.get("groups") or [])]
 
@@ -112,7 +125,7 @@ def people(directory: str) -> dict[str, Any]:
     try:
         status = path.stat()
     except OSError:
-        return {"groups": [], "users": []}
+        return {"groups": [], "users": [], "expired": []}
     return _people(path, today, status.st_mtime_ns, status.st_size)
 
 
@@ -413,6 +426,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return filter by name."""
         return {
+            "broker_accounts": broker_accounts,
             "credentials_to_decode": credentials_to_decode,
             "files_directory": files_directory,
             "gres_lines": core_gres.gres_lines,

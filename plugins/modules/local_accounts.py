@@ -30,6 +30,7 @@ options:
   home_store: {type: path, description: The same directory on the node that stores it; unset on all others.}
   by_hand: {type: list, elements: str, default: [], description: Accounts that are never locked.}
   cancel_jobs: {type: bool, default: false, description: Cancel the Slurm jobs of users who leave; for one node.}
+  expired: {type: list, elements: str, default: [], description: Users who left because their time is over; jobs go on.}
 author: [Slurmstead]
 """
 
@@ -235,6 +236,7 @@ def main() -> None:
             "home_store": {"type": "path"},
             "by_hand": {"type": "list", "elements": "str", "default": []},
             "cancel_jobs": {"type": "bool", "default": False},
+            "expired": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
@@ -253,7 +255,7 @@ def main() -> None:
     problems = accounts.conflicts(groups, users, node, gone)
     if problems:
         module.fail_json(msg="; ".join(problems))
-    record = departures.marked(record, gone, jobs=module.params["cancel_jobs"])
+    record = departures.marked(record, gone, module.params["cancel_jobs"], module.params["expired"])
     if record != old and not module.check_mode:
         # First, so that the next run completes an interrupted one.
         departures.write(record, departures.RECORD)

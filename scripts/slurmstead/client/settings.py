@@ -40,6 +40,7 @@ class Settings:
     constraint: str | None = None
     partition: str | None = None
     nice: int | None = None
+    qos: str | None = None
     after: tuple[str, ...] = ()
     python: str | None = None
     requirements: str | None = None

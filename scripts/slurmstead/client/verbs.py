@@ -50,6 +50,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         nice: Annotated[
             int | None, typer.Option(help="Lower this job's priority; larger values lower it further.")
         ] = None,
+        qos: Annotated[str | None, typer.Option(help="QOS, as for sbatch: low gives way to other jobs.")] = None,
         name: Annotated[str | None, typer.Option(help="Job name.", show_default="the folder")] = None,
         after: Annotated[
             list[str] | None, typer.Option(help="Start after this job has completed successfully.")
@@ -84,6 +85,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             "constraint": constraint,
             "partition": partition,
             "nice": nice,
+            "qos": qos,
             "name": name,
             "after": tuple(after or ()),
             "python": python,

@@ -45,24 +45,36 @@ def test_in_a_lab_each_group_is_an_account() -> None:
     assert {name: user.account for name, user in found.users.items()} == {"ann": "bio", "bob": "users"}
     assert found.parents == {"bio": "uni", "uni": "root", "users": "root"}
     assert found.accounts["bio"] == {"Fairshare": 3}
+    assert found.accounts["users"] == {"QOS": ["normal", "low"], "DefaultQOS": "normal"}
 
 
 def test_in_a_course_students_are_limited_and_staff_is_not() -> None:
     found = wanted(Declared("course", people=(ANN, BOB), qos={"course": {"MaxJobsPerUser": 2, "Flags": None}}))
 
-    assert found.accounts == {"bio": {"QOS": ["course"], "DefaultQOS": "course"}, "staff": {}}
-    assert found.qos == {
-        "course": {"Flags": None, "MaxJobsPerUser": 2, "MaxSubmitJobsPerUser": 100, "MaxTRESPerUser": "cpu=8"}
-        | {"MaxWall": "4:00:00"}
+    assert found.accounts == {
+        "bio": {"QOS": ["course"], "DefaultQOS": "course"},
+        "staff": {"QOS": ["normal", "low"], "DefaultQOS": "normal"},
     }
+    limits = {"Flags": None, "MaxJobsPerUser": 2, "MaxSubmitJobsPerUser": 100, "MaxTRESPerUser": "cpu=8"}
+    assert found.qos == {"course": {**limits, "MaxWall": "4:00:00"}, "low": {}}
 
 
 def test_jobs_that_give_way_have_a_qos_that_all_others_interrupt() -> None:
     found = wanted(Declared("course", low="requeue", people=(ANN,)))
 
-    assert found.qos["low"] == {"Priority": 0, "PreemptMode": "requeue"}
+    assert found.qos["low"].items() >= {("Priority", 0), ("PreemptMode", "requeue")}
+    assert found.accounts["bio"]["QOS"] == ["course", "low"]
     assert {name for name, keys in found.qos.items() if keys.get("Preempt") == "low"} == {"normal", "course"}
     assert found.accounts["staff"]["QOS"] == ["normal", "low"]
+
+
+def test_students_have_limits_of_their_own_in_low() -> None:
+    found = wanted(Declared("course", low="wait", people=(ANN,), qos={"course": {"MaxWall": None, "GrpJobs": 9}}))
+
+    assert found.qos["low"] == {
+        **{"Flags": "DenyOnLimit", "MaxJobsPerUser": 8, "MaxSubmitJobsPerUser": 100, "MaxTRESPerUser": "cpu=8"},
+        **{"MaxWall": None, "Priority": 0},
+    }
 
 
 def test_a_new_qos_comes_in_a_process_of_its_own() -> None:
@@ -86,14 +98,18 @@ def test_what_is_there_besides_stays() -> None:
     more = {("bio", "carl"): {"MaxJobs": "3"}, ("guests", "ann"): {}}
     accounts = {**present.accounts, "guests": {"MaxJobs": "1"}}
 
-    assert commands(declared, Present({"gpu": {}}, accounts, present.parents, {**present.users, **more})) == []
+    assert (
+        commands(declared, Present({**present.qos, "gpu": {}}, accounts, present.parents, {**present.users, **more}))
+        == []
+    )
 
 
 def test_who_changes_groups_gets_a_new_default_account() -> None:
     before, after = Declared("lab", people=(ANN,)), Declared("lab", people=({**ANN, "account": "physics"},))
 
     assert commands(after, made(before)) == [
-        "add account physics parent=root cluster=c Description=physics Organization=physics",
+        "add account physics parent=root cluster=c Description=physics Organization=physics QOS=normal,low"
+        " DefaultQOS=normal",
         "add user name=ann account=physics cluster=c",
         "modify user where name=ann cluster=c set DefaultAccount=physics",
     ]

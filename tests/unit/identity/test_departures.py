@@ -78,6 +78,10 @@ def test_jobs_are_cancelled_when_a_user_leaves_and_not_later() -> None:
     assert marked(record, ["alice", "bob"], jobs=True) == {"alice": Made(2001, True, True), "bob": Made(2002, True)}
 
 
+def test_jobs_of_a_user_whose_time_is_over_go_on() -> None:
+    assert marked({"alice": Made(2001)}, ["alice"], jobs=True, expired=["alice"]) == {"alice": Made(2001, True)}
+
+
 def test_what_remains_to_be_done_is_kept_for_the_next_run() -> None:
     record = {"alice": Made(2001, True, True), "bob": Made(2002, True, True), "carol": Made(2003, left=True)}
 

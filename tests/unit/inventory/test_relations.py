@@ -665,11 +665,6 @@ SHARE_CASES = {
         {"course": {"MaxJobsPerUser": "few"}},
         'has MaxJobsPerUser: "few" of course, which is neither a number nor null. See sacctmgr(1).',
     ),
-    "low without a way": case(
-        "shares_qos",
-        {"low": {"Priority": 1}},
-        "has low, which no job can use without shares_low. Set shares_low to wait or requeue.",
-    ),
     "a user to remove": case(
         "shares_remove_users",
         ["alice"],
@@ -685,12 +680,6 @@ SHARE_CASES = {
 }
 
 ENGINE_CASES = {
-    "a user of the broker without an account": case(
-        "celery_broker_users",
-        ["carol"],
-        "has carol, who is not in accounts_users. Add carol to accounts_users.",
-        accounts_users=[user("alice", 2001)],
-    ),
     "a user of the broker twice": case(
         "celery_broker_users",
         ["alice", "alice"],
@@ -819,6 +808,7 @@ def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Sai
     everywhere |= {"accounts_by_hand": ["ubuntu"], "slurm_private_jobs": False, "accounting_enabled": False}
     everywhere |= {"shares_accounts": {"bio": {}}, "shares_qos": {"gpu": {}}, "shares_users": {"ann": {}}}
     everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
+    everywhere |= {"celery_broker_groups": ["lab"]}
 
     found = said(everywhere=everywhere, node4={variable: own})
 

@@ -196,6 +196,7 @@ def test_who_is_removed_or_expired_has_no_account() -> None:
     found = accounts(people, "2027-02-27")
     assert [(user["name"], user["expires"]) for user in found["users"]] == [("ann", "2027-02-28")]
     assert found["groups"] == [{"name": "course", "gid": 10004}]
+    assert found["expired"] == ["bob"]
 
 
 def test_a_file_that_is_not_there_has_no_people(tmp_path: pathlib.Path) -> None:

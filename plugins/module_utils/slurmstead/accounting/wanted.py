@@ -14,7 +14,7 @@ TEMPLATES = {"home": "home", "lab": "users", "course": "staff"}
 """The account of people without a group, by template."""
 
 LOW = "low"
-"""The QOS of jobs that give way."""
+"""The QOS of jobs that give way, such as Celery's workers."""
 
 COURSE = "course"
 COURSE_LIMITS = {
@@ -94,22 +94,31 @@ def wanted(declared: Declared, logins: Iterable[str] = ()) -> Wanted:
     accounts = {}
     for name, parent in parents.items():
         own = {key: value for key, value in declared.accounts.get(name, {}).items() if key != "Parent"}
-        allowed = [COURSE if name in limited else "normal", *([LOW] if declared.low != "none" else [])]
-        # Other accounts inherit from their parent.
-        needs = parent == "root" and (declared.low != "none" or name in limited)
+        students = name in limited
+        # Else students could exceed their limits with it.
+        low = [] if students and declared.low == "none" else [LOW]
+        allowed = [COURSE if students else "normal", *low]
+        # Other accounts inherit from their parent, and without limits each QOS is accepted.
+        needs = parent == "root" and declared.is_enforced
         accounts[name] = {**({"QOS": allowed, "DefaultQOS": allowed[0]} if needs else {}), **own}
     return Wanted(qos, accounts, parents, users)
 
 
 def _qos(declared: Declared, limited: bool) -> dict[str, Mapping[str, Value]]:
-    usual: dict[str, Value] = {} if declared.low == "none" else {"Priority": 1000}
-    found: dict[str, Mapping[str, Value]] = {}
-    if declared.low == "requeue":
-        usual["Preempt"] = LOW
-    if usual:
-        found = {"normal": usual, LOW: {"Priority": 0, **({"PreemptMode": "requeue"} if "Preempt" in usual else {})}}
+    usual: dict[str, Value] = {}
+    found: dict[str, dict[str, Value]] = {}
+    if declared.is_enforced:
+        # Jobs may always ask for it; without a way to give way, it has no effect.
+        found[LOW] = {}
+    if declared.low != "none":
+        usual, found[LOW] = {"Priority": 1000}, {"Priority": 0}
+        if declared.low == "requeue":
+            usual["Preempt"], found[LOW]["PreemptMode"] = LOW, "requeue"
+        found["normal"] = usual
     if limited:
         found[COURSE] = {**COURSE_LIMITS, **usual}
+        if declared.low != "none":
+            found[LOW] |= {key: declared.qos.get(COURSE, {}).get(key, value) for key, value in COURSE_LIMITS.items()}
     return {**found, **{name: {**found.get(name, {}), **keys} for name, keys in declared.qos.items()}}
 
 

@@ -129,10 +129,13 @@ def departed(record: Record, users: Iterable[User], by_hand: Collection[str]) ->
     return {name: made.uid for name, made in record.items() if name not in present and made.uid in PEOPLE}
 
 
-def marked(record: Record, gone: Collection[str], jobs: bool) -> dict[str, Made]:
-    """Return the record in which users who are newly gone have left; `jobs`: their jobs remain to be cancelled."""
+def marked(record: Record, gone: Collection[str], jobs: bool, expired: Collection[str] = ()) -> dict[str, Made]:
+    """Return the record in which users who are newly gone have left.
+
+    :param jobs: their jobs remain to be cancelled, except those of users whose time is over (`expired`)
+    """
     return {
-        name: replace(made, left=True, jobs=jobs) if name in gone and not made.left else made
+        name: replace(made, left=True, jobs=jobs and name not in expired) if name in gone and not made.left else made
         for name, made in record.items()
     }
 

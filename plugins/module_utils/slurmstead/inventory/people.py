@@ -12,6 +12,9 @@ from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, 
 from ansible.module_utils.slurmstead.people import file
 from ansible.module_utils.slurmstead.people.person import People, PeopleError
 
+BROKER = ("celery_broker_users", "celery_broker_groups")
+"""The variables that name people, and groups of people."""
+
 
 def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Problem]:
     """Yield the mistakes of the file in a directory, and what it has in common with the inventory but must not.
@@ -28,12 +31,25 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
         return
     for host in list(inventory.groups.get(control, ()))[:1]:
         variables = inventory.hosts.get(host, {})
-        users, groups, by_hand = (
+        users, groups, by_hand, broker_users, broker_groups = (
             (variables[key].value if key in variables else None) or ()
-            for key in ("accounts_users", "accounts_groups", "accounts_by_hand")
+            for key in ("accounts_users", "accounts_groups", "accounts_by_hand", *BROKER)
         )
         if all(isinstance(one, Mapping) for one in (*users, *groups)):
             yield from _clashes(people, name, users, groups, by_hand)
+            known = [*(str(user.get("name")) for user in users), *(one.name for one in people.people)]
+            yield from _missing(BROKER[0], broker_users, known, f"is neither in accounts_users nor in {name}")
+            known = [*(str(group.get("name")) for group in groups), *people.groups]
+            yield from _missing(BROKER[1], broker_groups, known, f"is neither in accounts_groups nor in {name}")
+
+
+def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], wrong: str) -> Iterator[Problem]:
+    """Yield the users, or groups, of the broker that do not exist: a user owns the file with the password."""
+    for one in wanted:
+        if one not in known:
+            yield Problem(
+                variable, f"has {one}, which {wrong}", did_you_mean(str(one), known, f"Add {one} to one of them")
+            )
 
 
 def _clashes(

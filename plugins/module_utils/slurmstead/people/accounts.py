@@ -8,8 +8,10 @@ from typing import Any
 from ansible.module_utils.slurmstead.people.person import People
 
 
-def accounts(people: People, today: str) -> dict[str, list[dict[str, Any]]]:
-    """Return groups and users like accounts_groups and accounts_users. Who has left or expired is missing.
+def accounts(people: People, today: str) -> dict[str, list[Any]]:
+    """Return groups and users like accounts_groups and accounts_users, without people who were removed or expired.
+
+    `expired` are the names of the latter, whose jobs go on.
 
     :param today: in UTC, as 2027-02-28
     """
@@ -25,4 +27,6 @@ def accounts(people: People, today: str) -> dict[str, list[dict[str, Any]]]:
         for one in people.people
         if one.is_active(today)
     ]
-    return {"groups": [{"name": name, "gid": gid} for name, gid in people.groups.items()], "users": users}
+    expired = [one.name for one in people.people if one.state == "active" and not one.is_active(today)]
+    groups = [{"name": name, "gid": gid} for name, gid in people.groups.items()]
+    return {"groups": groups, "users": users, "expired": expired}

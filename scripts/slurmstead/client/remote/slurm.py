@@ -137,6 +137,7 @@ def sbatch(
         "--constraint": request.get("constraint"),
         "--partition": request.get("partition"),
         "--nice": request.get("nice"),
+        "--qos": request.get("qos"),
     }
     command = ["sbatch", "--parsable", f"--comment={comment(run, chunk)}", f"--job-name={request['name']}"]
     command += [f"{option}={value}" for option, value in given.items() if value is not None]

@@ -74,7 +74,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     slurm.nodes_are_workers_with_known_keys,
     slurm.partitions_are_valid,
     slurm.one_partition_is_the_default,
-    engines.broker_users_exist,
+    engines.broker_users_are_named_once,
     engines.broker_limits_are_possible,
     engines.julia_archives_are_known,
     engines.julia_is_on_the_share,

@@ -14,6 +14,7 @@ CLUSTER_WIDE = (
     "accounts_groups",
     "accounts_home_root",
     "accounts_users",
+    "celery_broker_groups",
     "celery_broker_users",
     "julia_archives",
     "julia_directory",

@@ -8,7 +8,6 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.accounting import limits
 from ansible.module_utils.slurmstead.accounting.limits import ASSOCIATION, QOS, Key
-from ansible.module_utils.slurmstead.accounting.wanted import LOW
 from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_mean, shown
 
 Values = Mapping[str, Any]
@@ -32,12 +31,9 @@ def share_users_are_possible(shares_users: Values) -> Iterator[Violation]:
     yield from _keys("shares_users", shares_users, {**ASSOCIATION, "Account": Key("", "word")})
 
 
-def share_qos_are_possible(shares_qos: Values, shares_low: str) -> Iterator[Violation]:
+def share_qos_are_possible(shares_qos: Values) -> Iterator[Violation]:
     """A QOS has a name and keys that Slurm knows."""
     yield from _keys("shares_qos", shares_qos, QOS)
-    if LOW in shares_qos and shares_low == "none":
-        advice = "Set shares_low to wait or requeue"
-        yield "shares_qos", f"has {LOW}, which no job can use without shares_low", advice
 
 
 def removed_users_are_no_people(

@@ -1,0 +1,52 @@
+"""What people.yml and the variables of the inventory say of each other."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from ansible.module_utils.slurmstead.inventory import people
+from ansible.module_utils.slurmstead.inventory.model import Inventory, Variable
+
+FILE = """\
+groups: {course: 10001}
+people:
+- {name: ann, uid: 10002, group: course}
+- {name: bob, uid: 10003, state: removed}
+"""
+
+
+def said(directory: pathlib.Path, **variables: Any) -> list[str]:
+    """Return the problems of the file beside these variables, without its path."""
+    (directory / "people.yml").write_text(FILE)
+    hosts = {"node1": {name: Variable(value) for name, value in variables.items()}}
+    found = people.problems(Inventory(groups={"control": ["node1"]}, hosts=hosts), str(directory), "control")
+    return [
+        str(problem).replace(problem.subject, "FILE") if "people.yml" in problem.subject else str(problem)
+        for problem in found
+    ]
+
+
+def test_who_is_in_both_is_named(tmp_path: pathlib.Path) -> None:
+    users = [{"name": "ann", "uid": 2001}]
+
+    assert said(tmp_path, accounts_users=users) == ["FILE: ann is in accounts_users too. Remove one of them."]
+
+
+def test_people_and_their_groups_may_use_the_broker(tmp_path: pathlib.Path) -> None:
+    users = {"accounts_users": [{"name": "carl", "uid": 2001}], "accounts_groups": [{"name": "lab", "gid": 3000}]}
+
+    assert (
+        said(tmp_path, **users, celery_broker_users=["carl", "ann", "bob"], celery_broker_groups=["course", "lab"])
+        == []
+    )
+
+
+def test_a_user_and_a_group_of_the_broker_that_do_not_exist_are_named(tmp_path: pathlib.Path) -> None:
+    found = said(tmp_path, celery_broker_users=["anne"], celery_broker_groups=["xyz"])
+
+    assert [line.partition(" is neither")[0] for line in found] == [
+        "celery_broker_users: has anne, which",
+        "celery_broker_groups: has xyz, which",
+    ]
+    assert found[0].endswith("Did you mean ann?") and found[1].endswith("Add xyz to one of them.")
