@@ -134,7 +134,7 @@ def faults(peers: Iterable[Peer], network: str) -> Iterator[Fault]:
 def free_address(peers: Iterable[Peer], network: str) -> str:
     """Return the first address of a network that is free for another peer.
 
-    :raises ValueError: there is none
+    :raises ValueError: the network has no free address
 
     >>> free_address([Peer("laptop", "", "10.79.0.2")], "10.79.0.0/24")
     '10.79.0.3'
