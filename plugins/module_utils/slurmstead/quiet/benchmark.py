@@ -40,7 +40,8 @@ def hardware():
     with open("/proc/cpuinfo") as file:
         rows = [line.partition(":") for line in file]
     found = [value.strip() for name, _, value in rows if name.strip() in names]
-    return "%s, %d CPUs" % (found[0] if found else os.uname().machine, os.cpu_count())
+    python = "Python %d.%d" % sys.version_info[:2]
+    return "%s, %d CPUs, %s" % (found[0] if found else os.uname().machine, os.cpu_count(), python)
 
 
 def seconds(work):
@@ -65,7 +66,8 @@ def command(node: str, name: str, times: int, seconds: float) -> list[str]:
     return [
         *("setpriv", "--pdeathsig=TERM", "srun", "--partition=quiet", f"--job-name={name}", f"--nodelist={node}"),
         *("--nodes=1", "--ntasks=1", f"--mem={MEMORY}M", f"--time={math.ceil(seconds / 60) + 1}", "--chdir=/"),
-        *("--mpi=none", "--input=none"),
+        # Slurm would bind the only task to the first CPU.
+        *("--mpi=none", "--input=none", "--cpu-bind=none"),
         *("/usr/bin/python3", "-I", "-S", "-c", PROGRAM, str(times)),
     ]
 
@@ -96,7 +98,9 @@ def measure(nodes: Sequence[str], times: int, seconds: float) -> dict[str, dict[
 
 def _reason(name: str, node: str) -> str:
     """Return what Slurm says of a job that has not ended."""
-    asked = ["squeue", "--noheader", f"--name={name}", "--format=%T %r %n %N"]
+    # A reason can contain blanks; the last two are the node that it asked for, and the one that it has.
+    asked = ["squeue", "--noheader", f"--name={name}", "--format=%T|%r|%n|%N"]
     lines = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.splitlines()
-    words = next((line.split() for line in lines if node in line.split()[2:]), [])
-    return f"its job is {words[0].lower()} ({words[1]})" if words else "and Slurm does not have its job"
+    rows = (line.split("|") for line in lines)
+    state, why, *_ = next((row for row in rows if node in row[2:]), ("", ""))
+    return f"its job is {state.lower()} ({why})" if state else "and Slurm does not have its job"
