@@ -47,6 +47,7 @@ ansible_facts:
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
+    sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
     vpn_exists: {description: Whether this machine has the VPN., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 share:
@@ -85,6 +86,9 @@ POWER_SAVING = Path("/etc/slurmstead/power.json")
 
 LOGIN = Path("/etc/slurmstead/login-users")
 """See login/pam.py."""
+
+SANDBOX = Path("/etc/slurmstead/sandbox.json")
+"""What only the role sandbox writes."""
 
 VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 """The unit of the role vpn."""
@@ -169,6 +173,7 @@ def main() -> None:
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
         "login_exists": LOGIN.exists(),
         "power_saving_exists": POWER_SAVING.exists(),
+        "sandbox_exists": SANDBOX.exists(),
         "vpn_exists": VPN.exists(),
     }
     wanted = module.params["share"]

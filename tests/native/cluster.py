@@ -57,7 +57,7 @@ class Cluster:
     """One cluster; `conf` are keys of slurm.conf that differ from conf.DEFAULTS.
 
     With `database`, control also has MariaDB and slurmdbd; `accounting=False` leaves them out of slurm.conf.
-    `users` are numbers by name.
+    `users` are numbers by name, `packages` those of Debian that it has in addition.
     """
 
     running: list[Cluster] = []
@@ -73,6 +73,7 @@ class Cluster:
         accounting: bool = True,
         users: Mapping[str, int] = USERS,
         partitions: str = settings.PARTITIONS,
+        packages: Sequence[str] = (),
     ) -> None:
         self.release = release
         self.version = root.RELEASES[release]
@@ -82,6 +83,7 @@ class Cluster:
         self.database = database
         self.users = users
         self.partitions = partitions
+        self.packages = (*root.PACKAGES, *packages, *(root.DATABASE if database else ()))
         self.keys = {**(settings.ACCOUNTING if database and accounting else {}), **(conf or {})}
         self.pids: dict[str, int] = {}
         self.seconds = 0.0
@@ -93,7 +95,7 @@ class Cluster:
         return settings.slurm_conf((CONTROL, self.addresses[CONTROL]), nodes, self.keys, self.partitions)
 
     def __enter__(self) -> Self:
-        packages = root.root(self.release, (*root.PACKAGES, *(root.DATABASE if self.database else ())))
+        packages = root.root(self.release, self.packages)
         started = time.monotonic()
         self._process = subprocess.Popen(
             [*NEW, sys.executable, "-I", "-S", str(INSIDE)],

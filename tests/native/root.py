@@ -34,6 +34,9 @@ PACKAGES = (
 DATABASE = ("mariadb-server", "slurmdbd")
 """What a cluster with accounting has in addition; the others do not wait for it."""
 
+SANDBOX = ("crun", "fuse-overlayfs")
+"""What a cluster with images has in addition."""
+
 AS_ROOT = () if os.geteuid() == 0 else ("unshare", "--user", "--map-root-user", "--map-auto")
 """Begins a command that has to be root; for an ordinary user it is root of the user's own ids (subuid(5)) only."""
 

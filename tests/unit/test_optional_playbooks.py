@@ -59,6 +59,7 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
     "configure-login.yml": ({"login_only_with_jobs": True}, "login"),
     "configure-power.yml": ({"power_method": "wake_on_lan", "power_idle": "20min"}, "power"),
     "configure-quiet.yml": ({"slurm_quiet": True}, "quiet"),
+    "configure-sandbox.yml": ({"sandbox_enabled": True}, "sandbox"),
     "configure-vpn.yml": ({"vpn_enabled": True}, "vpn"),
     "install-julia.yml": ({"julia_archives": [JULIA]}, "julia"),
 }

@@ -71,6 +71,7 @@ PLUGINS = House(
         "network": "",
         "discover": "hardware power reach storage",
         "quiet": "",
+        "sandbox": "",
         "vpn": "",
         "reach": "",
         "lab": "",

@@ -205,6 +205,13 @@ def test_cgroups_do_not_move_below_jobs() -> None:
     assert files("cgroup.conf", "", "CgroupPlugin=cgroup/v1", "24.11", BUSY).refusals
 
 
+@pytest.mark.parametrize("version", ["22.05", "24.11"])
+def test_images_need_no_restart(version: str) -> None:
+    seen = files("oci.conf", "", 'RunTimeRun="exec /sandbox %b %j"\nRunTimeQuery="echo {}"', version, BUSY)
+
+    assert (seen.action, seen.restart_slurmd, seen.refusals) == (RECONFIGURE, frozenset(), [])
+
+
 def test_gres_of_a_node_concerns_that_node() -> None:
     seen = files("gres.conf", "", "NodeName=n2 Name=gpu Count=1", "22.05", BUSY)
     here = files("gres.conf", "", "NodeName=n1 Name=gpu Count=1", "22.05", BUSY)

@@ -461,6 +461,13 @@ ROUTER_CASES = {
         "Write two addresses, as in [10.77.0.1, 10.77.0.254].",
         router_network="10.77.0.0/24",
     ),
+    "an image without its own /etc": case(
+        "sandbox_paths",
+        ["/share/data", "/etc/"],
+        'has "/etc/", which an image has itself or which is not a full path. '
+        "Name a directory of data, as in /share/data.",
+    ),
+    "an image without processes": case("sandbox_processes", 1, "is 1, too few for a program. Write at least 64."),
     "a VPN without a network": case(
         "vpn_network",
         "10.79.0.1/24",

@@ -141,6 +141,7 @@ TmpDisk B R -
 FILES = """
 cgroup.conf D R -
 gres.conf B R running
+oci.conf R R -
 topology.conf B R -
 """
 """The same for other files; a file that is not listed needs `B R -`."""

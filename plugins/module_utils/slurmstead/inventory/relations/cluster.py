@@ -21,6 +21,7 @@ CLUSTER_WIDE = (
     "login_only_with_jobs",
     "nfs_client_path",
     "nfs_client_source",
+    "sandbox_enabled",
     "scratch_path",
     "shares_accounts",
     "shares_qos",

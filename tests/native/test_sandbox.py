@@ -1,0 +1,230 @@
+"""Jobs in images: a root file system of their own, with the real slurmstepd, crun and fuse-overlayfs.
+
+An image is the machine's own root file system, mounted again: all packages are in it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from slurmstead.paths import ROOT
+from tests.native import root
+from tests.native.cluster import Cluster
+
+LIB = "/usr/local/lib/slurmstead"
+PROGRAM = "/usr/local/libexec/slurmstead/sandbox"
+HOME = "/share/home/alice"
+SETTINGS = """{"images": "/share/images", "scratch": "/scratch", "network": false, "network_images": ["online"],
+"paths": ["/share/data"], "processes": 300}"""
+BUNDLE = """{"ociVersion": "1.0.0", "root": {"path": "rootfs"},
+"process": {"args": ["sh"], "cwd": "/", "env": ["PATH=/opt/image:/usr/bin:/bin", "FROM_IMAGE=yes"]}}"""
+
+PREPARE = f"""
+mkdir -p {LIB}/prolog.d {LIB}/epilog.d {PROGRAM.rpartition("/")[0]} /etc/slurmstead /scratch
+mount -t tmpfs -o mode=0711 scratch /scratch
+echo scratch_path=/scratch >/etc/default/slurmstead-scratch
+echo scratch_is_mounted=yes >>/etc/default/slurmstead-scratch
+for image in plain online; do mount -o bind,ro / /share/images/$image/rootfs; done
+mknod -m 0666 /run/fuse c 10 229
+mount --bind /run/fuse /dev/fuse
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+"""
+"""A worker with scratch. crun wants to see control groups, and any user may open /dev/fuse of a machine with udev."""
+
+SHARE = f"""
+for image in plain online; do
+    mkdir -p /share/images/$image/rootfs
+    cp /dev/stdin /share/images/$image/config.json <<.
+{BUNDLE}
+.
+done
+mkdir -p /share/data
+chmod 1777 /share/data
+chmod 0700 /share/home/*
+echo secret >/share/home/bob/secret
+"""
+
+
+def installed() -> str:
+    """Return the program as the role installs it."""
+    code = "import sys; sys.path.insert(0, 'plugins/filter'); import slurmstead as f; "
+    code += "print(f.standalone_program('sandbox.program'), end='')"
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def oci_conf() -> str:
+    """Return oci.conf as the role publishes it."""
+    return (ROOT / "roles/slurmctld/templates/oci.conf.j2").read_text().partition("\n")[2]
+
+
+@pytest.fixture(scope="module")
+def worker(release: str) -> Iterator[Cluster]:
+    """A cluster of one worker that runs jobs in images; a test leaves it idle."""
+    conf = {"Prolog": f"{LIB}/prolog", "Epilog": f"{LIB}/epilog"}
+    with Cluster(release, 1, conf, packages=root.SANDBOX) as cluster:
+        cluster.run("sh", "-euc", SHARE)
+        cluster.run("sh", "-euc", PREPARE, on="node1")
+        for name, text in (
+            (f"{LIB}/prolog", (ROOT / "roles/scratch/files/prolog").read_text()),
+            (f"{LIB}/epilog", (ROOT / "roles/scratch/files/epilog").read_text()),
+            (PROGRAM, installed()),
+            ("/etc/slurmstead/sandbox.json", SETTINGS),
+        ):
+            cluster.run("tee", name, on="node1", text=text)
+            cluster.run("chmod", "0755", name, on="node1")
+        cluster.run("tee", "/etc/slurm/oci.conf", text=oci_conf())
+        # No daemon is restarted for it (conf/needs.py).
+        cluster.run("scontrol", "reconfigure")
+        there = ("test", "-e", "/run/slurm/conf/oci.conf")
+        cluster.wait_for(lambda: cluster.tried(*there, on="node1").returncode == 0, 60, "slurmd has oci.conf")
+        cluster.wait_until_idle()
+        yield cluster
+
+
+def inside(
+    cluster: Cluster, script: str, image: str = "plain", seconds: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Run a script as alice in an image."""
+    words = ("srun", "--mem=100", f"--container=/share/images/{image}", "sh", "-c", script)
+    return cluster.tried(*words, user="alice", seconds=seconds)
+
+
+def gone(cluster: Cluster) -> bool:
+    """Say whether no job and no directory of one is left."""
+    return not cluster.run("squeue", "--noheader") and not cluster.run("ls", "-A", "/scratch", on="node1")
+
+
+def test_a_job_has_a_root_file_system_of_its_own(worker: Cluster) -> None:
+    done = inside(
+        worker,
+        "set -e; id -un; pwd; echo $FROM_IMAGE $PATH; ls /share/home; cat /proc/self/mountinfo | grep -c ' / / '; "
+        "echo changed >/usr/share/mark; rm /usr/bin/rsync; cat /usr/share/mark; ! command -v rsync; "
+        "echo kept >kept; touch /tmp/here $SCRATCH/here; exit 7",
+    )
+
+    assert done.stdout.splitlines() == ["alice", HOME, "yes /opt/image:/usr/bin:/bin", "alice", "1", "changed"]
+    assert done.returncode == 7, done.stderr
+    assert worker.run("cat", f"{HOME}/kept") == "kept"
+    assert worker.tried("cat", "/usr/share/mark", on="node1").returncode == 1
+    worker.run("test", "-e", "/usr/bin/rsync", on="node1")
+    worker.wait_for(lambda: gone(worker), 60, "nothing is left on scratch")
+
+
+def test_nothing_of_others_is_seen(worker: Cluster) -> None:
+    done = inside(
+        worker,
+        "ls /share/home/bob /share/images /run/munge /sys/fs/cgroup/* /dev/fuse; ps -e -o comm= | grep slurm; "
+        "ls /proc | grep -c '^[0-9]'; ls /sys/class/net /scratch; cat /proc/net/dev | grep -c eth; "
+        "grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status",
+    )
+
+    assert "secret" not in done.stdout
+    assert "slurm" not in done.stdout.partition("job-")[0]
+    assert "CapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2" in done.stdout
+    assert "No such file" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        pytest.param("mount -t tmpfs x /mnt", id="mount"),
+        pytest.param("unshare --user --map-root-user true", id="user namespace"),
+        pytest.param("nsenter --target 1 --mount true", id="namespace of another"),
+        pytest.param("cat /share/home/bob/secret", id="home of another"),
+        pytest.param("ls /proc/1/root/share/home/bob", id="root of process 1"),
+        pytest.param("munge -n", id="MUNGE"),
+        pytest.param("sinfo", id="slurmctld"),
+        pytest.param("python3 -c 'import socket; socket.create_connection((\"10.1.0.1\", 6817), 2)'", id="network"),
+        pytest.param("mknod /tmp/disk b 8 0", id="disk"),
+        pytest.param("cat /dev/mem", id="memory"),
+        pytest.param("cat /dev/kmsg", id="log of the kernel"),
+        pytest.param("echo 1 >/proc/sys/kernel/panic", id="settings of the kernel"),
+        pytest.param("echo b >/proc/sysrq-trigger", id="sysrq"),
+        pytest.param("python3 -c 'import os; os.setuid(0)'", id="root"),
+        pytest.param("/usr/sbin/chroot / true", id="chroot"),
+        pytest.param("cat /scratch/job-*/.sandbox/*/config.json", id="own configuration"),
+    ],
+)
+def test_a_way_out_is_closed(worker: Cluster, attempt: str) -> None:
+    # The shell's own exit code, with which it would say that a program is missing, is no refusal.
+    done = inside(worker, f"trap '' TERM; {attempt}; code=$?; test $code = 127 && echo missing; exit $code")
+
+    assert done.returncode != 0
+    assert "missing" not in done.stdout
+    assert "secret" not in done.stdout
+
+
+def test_a_bundle_of_the_users_own_is_refused(worker: Cluster) -> None:
+    worker.run("sh", "-c", "mkdir -p own/rootfs && cat >own/config.json", text=BUNDLE, user="alice")
+
+    done = worker.tried("srun", f"--container={HOME}/own", "id", user="alice")
+
+    assert "own/rootfs is not an image. The images are the directories of /share/images." in done.stderr
+    assert done.returncode != 0 and not done.stdout
+
+
+@pytest.mark.slow
+def test_the_network_is_there_where_it_is_allowed(worker: Cluster) -> None:
+    done = inside(worker, "exec 3<>/dev/tcp/10.1.0.1/6817 || exit 1", "online")
+    bash = worker.tried(
+        *("srun", "--container=/share/images/online", "bash", "-c", "exec 3<>/dev/tcp/control/6817 && echo connected"),
+        user="alice",
+    )
+
+    assert done.returncode != 0, "sh has no /dev/tcp"
+    assert bash.stdout == "connected\n", bash.stderr
+
+
+@pytest.mark.slow
+def test_declared_directories_are_shown(worker: Cluster) -> None:
+    done = inside(worker, "touch /share/data/from-job && ls /share")
+
+    assert done.stdout.split() == ["data", "home"], done.stderr
+    worker.run("test", "-O", "/share/data/from-job", user="alice")
+
+
+@pytest.mark.slow
+def test_a_batch_job_gets_its_signals(worker: Cluster) -> None:
+    script = "#!/bin/sh\ntrap 'echo got it; exit 3' USR1\necho in $(cat /proc/1/comm)\nsleep 60 &\nwait\n"
+    worker.run("tee", f"{HOME}/job.sh", text=script)
+
+    number = worker.run(
+        *("sbatch", "--parsable", "--mem=100", f"--output={HOME}/said", "--container=/share/images/plain", "job.sh"),
+        user="alice",
+    )
+    worker.wait_for(lambda: "in " in worker.tried("cat", f"{HOME}/said").stdout, 60, "the job has started")
+    worker.run("scancel", "--batch", "--signal=USR1", number)
+
+    worker.wait_for(lambda: gone(worker), 60, "the job has ended")
+    assert worker.run("cat", f"{HOME}/said").splitlines() == ["in startup", "got it"]
+
+
+@pytest.mark.slow
+def test_a_cancelled_job_leaves_no_process(worker: Cluster) -> None:
+    number = worker.run(
+        *("sbatch", "--parsable", "--mem=100", f"--output={HOME}/end", "--container=/share/images/plain"),
+        *("--wrap", "setsid sleep 987 & trap '' TERM; echo up; sleep 987"),
+        user="alice",
+    )
+    worker.wait_for(lambda: "up" in worker.tried("cat", f"{HOME}/end").stdout, 60, "the job has started")
+    worker.run("scancel", number)
+
+    worker.wait_for(lambda: gone(worker), 90, "the job has ended")
+    left = worker.run("ps", "-e", "-o", "user=,args=", on="node1")
+    assert "alice" not in left and "987" not in left and "fuse-overlayfs" not in left
+
+
+@pytest.mark.slow
+def test_a_fork_bomb_stays_in_its_task(worker: Cluster) -> None:
+    done = inside(worker, "for i in $(seq 400); do sleep 5 & done; echo never", seconds=90)
+    other = worker.run(
+        "srun", "--mem=100", "sh", "-c", "for i in $(seq 50); do sleep 1 & done; wait; echo fine", user="bob"
+    )
+
+    assert "never" not in done.stdout and "fork" in done.stderr.lower()
+    assert other == "fine"
