@@ -25,7 +25,8 @@ class Settings:
     `mem` is a number followed by K, M, G or T (by default M); `time` (minutes, hours:minutes:seconds, days-hours) and
     `array` are as for sbatch. A higher `nice` lowers the priority. `after` names runs or jobs that must succeed first.
     `requirements` and `wheels` are paths in the folder; `index` is the URL of pip's package index. `data` lists paths
-    in the folder that are not copied for each task: all tasks read the same files.
+    in the folder that are not copied for each task: all tasks read the same files. `container` is the directory of an
+    image, as for sbatch.
     """
 
     entry: str | None = None
@@ -41,6 +42,7 @@ class Settings:
     partition: str | None = None
     nice: int | None = None
     qos: str | None = None
+    container: str | None = None
     after: tuple[str, ...] = ()
     python: str | None = None
     requirements: str | None = None
@@ -62,6 +64,8 @@ class Settings:
             raise UsageError(f"cpus = {self.cpus}: expected at least 1")
         if self.nice is not None and self.nice < 0:
             raise UsageError(f"nice = {self.nice}: expected at least 0; only Slurm administrators can use less")
+        if self.container is not None and not self.container.startswith("/"):
+            raise UsageError(f"container = {self.container!r} is not valid", EXAMPLES["container"])
         if self.python is not None and not re.fullmatch(r"3\.\d+", self.python):
             raise UsageError(f"python = {self.python!r} is not valid", EXAMPLES["python"])
         if self.index is not None and re.match(r"\w+://[^/]*@", self.index):
@@ -96,6 +100,7 @@ EXAMPLES = {
     "time": "Write it like 90 (minutes), 1:30:00 or 2-12 (days-hours).",
     "nodes": "Write it like 2 or 1-3.",
     "python": "Write it like 3.11.",
+    "container": "Write the image's directory, like /share/images/python.",
 }
 
 FIELDS = {field.name: str(field.type) for field in dataclasses.fields(Settings)}

@@ -51,6 +51,9 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             int | None, typer.Option(help="Lower this job's priority; larger values lower it further.")
         ] = None,
         qos: Annotated[str | None, typer.Option(help="QOS, as for sbatch: low gives way to other jobs.")] = None,
+        container: Annotated[
+            str | None, typer.Option(help="Run in an image, such as /share/images/python.", show_default=False)
+        ] = None,
         name: Annotated[str | None, typer.Option(help="Job name.", show_default="the folder")] = None,
         after: Annotated[
             list[str] | None, typer.Option(help="Start after this job has completed successfully.")
@@ -86,6 +89,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
             "partition": partition,
             "nice": nice,
             "qos": qos,
+            "container": container,
             "name": name,
             "after": tuple(after or ()),
             "python": python,

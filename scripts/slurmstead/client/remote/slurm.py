@@ -138,6 +138,7 @@ def sbatch(
         "--partition": request.get("partition"),
         "--nice": request.get("nice"),
         "--qos": request.get("qos"),
+        "--container": request.get("container"),
     }
     command = ["sbatch", "--parsable", f"--comment={comment(run, chunk)}", f"--job-name={request['name']}"]
     command += [f"{option}={value}" for option, value in given.items() if value is not None]

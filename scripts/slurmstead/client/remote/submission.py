@@ -90,6 +90,7 @@ def copy_input(place: Store, request: Mapping[str, Any]) -> None:
 
 def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any], program: bytes) -> None:
     """Write everything that the jobs need; the disk may be full afterwards."""
+    _check_image(request.get("container"))
     _check_input(run / "input", request.get("files"))
     space.check(run / "input", request)
     for name in ("log", "done", "started"):
@@ -104,6 +105,14 @@ def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[s
     # slurmctld keeps its jobs through a power cut, so the files of the run must be on the disk first.
     os.sync()
     ledger.open(parts)
+
+
+def _check_image(directory: str | None) -> None:
+    """Check an image: a Slurm without sandboxes would run the job without it."""
+    if directory and not pathlib.Path(directory, "config.json").is_file():
+        images = pathlib.Path(directory).parent
+        names = sorted(path.parent.name for path in images.glob("*/config.json"))
+        raise WrongRequest(f"{directory} is not an image", f"The images in {images} are {', '.join(names) or 'none'}.")
 
 
 def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | None) -> None:

@@ -78,6 +78,7 @@ def test_what_python_says_is_what_the_file_says(tmp_path: pathlib.Path) -> None:
         {"nodes": "two"},
         {"cpus": 0},
         {"nice": -1},
+        {"container": "python"},
         {"array": "9-0"},
         {"python": "python3"},
         {"args": ["a\0b"]},

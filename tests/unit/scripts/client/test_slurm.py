@@ -139,7 +139,7 @@ def test_a_timeout_reports_the_error_output_of_the_command(words: str, said: str
 def test_settings_become_options_of_sbatch() -> None:
     request = {"name": "a|b", "cpus": 4, "mem": "8G", "time": "1:00:00", "nodes": "2", "gres": "gpu:1", "limit": 10}
 
-    request |= {"constraint": "arm64", "nice": 100, "qos": "low"}
+    request |= {"constraint": "arm64", "nice": 100, "qos": "low", "container": "/share/images/python"}
     command = slurm.sbatch(request, "r1", 1, Chunk(1000, "0-9"), ["7", "8"], "9")
 
     assert command == [
@@ -155,6 +155,7 @@ def test_settings_become_options_of_sbatch() -> None:
         "--constraint=arm64",
         "--nice=100",
         "--qos=low",
+        "--container=/share/images/python",
         "--array=0-9%10",
         "--dependency=afterok:7:8,afterany:9",
         "--kill-on-invalid-dep=yes",
