@@ -6,8 +6,9 @@ hold its lease. No machine is special, so a control node that is off changes not
 
 On each machine a holder keeps a lock of flock(2). A watcher on this computer sends it a heartbeat and waits for the
 echo. Without heartbeats the holder gives the lock up after LEASE seconds, not before: also not when its connection
-ends, because the run may not know that yet. The run counts the same time from the moment at which it sent the last
-heartbeat that was echoed, so it always stops first (plugins/callback/cluster_lease.py asks before each task).
+ends, because the run may not know that yet: another run waits for it. The run counts the same time from the moment at
+which it sent the last heartbeat that was echoed, so it always stops first (plugins/callback/cluster_lease.py asks
+before each task).
 
 Two runs that start at the same instant meet at one machine, because both take their leases there first: control, or
 the first of the others that answers. See lock_watcher.py for the watcher.
@@ -52,11 +53,14 @@ def say(*words):
         pass
 def hear(seconds):
     return os.read(0, 4096).decode() if select.select([0], [], [], seconds)[0] else None
+def note(process):
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{{run}} {{process}}\\n{{text}}\\n".encode(), 0)
 def last():
     first, _, rest = os.pread(lock, 4096, 0).decode(errors="replace").partition("\\n")
     return first.split() if rest else ["?", "0"], (rest or first).strip() or "another run"
 say({READY!r})
-request = (hear({LEASE}) or sys.exit()).split()
+request = (hear({2 * LEASE}) or sys.exit()).split()
 until = time.monotonic() + 2
 while True:
     try:
@@ -66,21 +70,21 @@ while True:
         (who, process), what = last()
         if who == run:
             # Its own, whose connection was lost.
-            os.kill(int(process), signal.SIGKILL)
-        elif time.monotonic() > until:
+            os.kill(abs(int(process)), signal.SIGKILL)
+        elif time.monotonic() > until and process[0] != "-":
             sys.exit(say({OTHER!r}, what))
         time.sleep(0.1)
 (who, _), what = last()
 if request[0] == {AGAIN!r} and who not in (run, "?"):
     sys.exit(say({MEANWHILE!r}, what))
-os.ftruncate(lock, 0)
-os.pwrite(lock, f"{{run}} {{os.getpid()}}\\n{{text}}\\n".encode(), 0)
+note(os.getpid())
 say({HELD!r})
 end = time.monotonic() + {LEASE}
 while (left := end - time.monotonic()) > 0 and {BYE!r} not in request:
     heard = hear(left)
     if heard == "":
-        # The connection has ended; the run may still rely on its lease.
+        # The connection has ended; the run may still rely on its lease. Another that asks now waits for its end.
+        note(-os.getpid())
         time.sleep(max(0, end - time.monotonic()))
     elif heard:
         end = time.monotonic() + {LEASE}

@@ -196,8 +196,8 @@ class Watcher:
                 machine.beaten = at
                 machine.beats[str(at)] = at
                 machine.send(str(at))
-        elif at > machine.begun + ANSWER:
-            self.drop(machine, f"no answer within {ANSWER:.0f} s")
+        elif at > machine.begun + ANSWER + (cluster_lock.LEASE if machine.state else 0):
+            self.drop(machine, f"no answer within {at - machine.begun:.0f} s")
         elif machine.state == READY and self.may_ask(machine):
             machine.state, machine.beaten = "asked", at
             machine.send(AGAIN if machine.ever else FIRST)
