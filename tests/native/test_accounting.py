@@ -74,13 +74,19 @@ def compare_ids(cluster: Cluster) -> None:
 
 def test_switched_on_under_waiting_jobs_they_run_with_their_numbers(release: str) -> None:
     with Cluster(release, 2, database=True, accounting=False) as cluster:
-        numbers = submit(cluster, "sleep 3", 58)
-        cluster.wait_for(lambda: cluster.run("squeue", "-h", "-t", "R").count("\n") == 7, 30, "eight jobs run")
+        numbers = submit(cluster, "until [ -e go ]; do sleep 0.2; done", 8) + submit(cluster, "true", 50)
+        queue = ("squeue", "--noheader", "--sort=i", "--format=%i %T")
+        states = [
+            f"{number} {state}" for number, state in zip(numbers, ["RUNNING"] * 8 + ["PENDING"] * 50, strict=True)
+        ]
+        cluster.wait_for(lambda: cluster.run(*queue).splitlines() == states, 300, "eight jobs run, fifty wait")
         cluster.configure(**conf.ACCOUNTING)
         register(cluster)
         compare_ids(cluster)
         cluster.restart(CONTROL)
         cluster.run("scontrol", "reconfigure")
+        assert {line.split()[0] for line in cluster.run(*queue).splitlines()} == {*numbers}
+        cluster.run("touch", "go", user="alice")
 
         wait_for_records(cluster, numbers)
 
