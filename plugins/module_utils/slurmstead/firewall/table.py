@@ -7,10 +7,12 @@ import dataclasses
 import ipaddress
 from collections.abc import Iterable, Sequence
 
+from ansible.module_utils.slurmstead.nftables import transaction
+
 FAMILY, NAME = "inet", "slurmstead"
 
-REPLACE = f"table {FAMILY} {NAME}\ndelete table {FAMILY} {NAME}\n"
-"""Removes the table, also if it does not exist. nft applies a file as one transaction, so no packet sees the gap."""
+REPLACE = transaction.removal(FAMILY, NAME)
+"""The lines that remove the table."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -37,10 +39,9 @@ def text(openings: Openings) -> str:
 
     :raises ValueError: an address or network is not one
     """
-    lines = "\n".join(f"        {line}" if line else "" for line in _rules(openings))
     sets = "".join(_sets("cluster", openings.cluster) + _sets("ssh", openings.ssh_from))
-    chain = "    chain input {\n        type filter hook input priority filter; policy drop;\n\n" + lines + "\n    }\n"
-    return f"{REPLACE}table {FAMILY} {NAME} {{\n{sets}{chain}}}\n"
+    hook = "type filter hook input priority filter; policy drop;"
+    return transaction.text(FAMILY, NAME, {"input": [hook, "", *_rules(openings)]}, sets)
 
 
 def _rules(openings: Openings) -> list[str]:

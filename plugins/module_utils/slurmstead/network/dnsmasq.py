@@ -36,5 +36,5 @@ def text(inside: Inside) -> str:
     for host in sorted(inside.hosts, key=lambda host: host.name):
         lines.append(f"host-record={host.name},{host.name}.{inside.domain},{host.address}")
         if host.mac:
-            lines.append(f"dhcp-host={host.mac.lower()},{host.address},{host.name}")
+            lines.append(f"dhcp-host={host.mac.lower().replace('-', ':')},{host.address},{host.name}")
     return "\n".join(lines) + "\n"

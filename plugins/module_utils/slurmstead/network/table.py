@@ -4,11 +4,9 @@
 from __future__ import annotations
 
 from ansible.module_utils.slurmstead.network.plan import Inside
+from ansible.module_utils.slurmstead.nftables import transaction
 
 FAMILY, NAME = "ip", "slurmstead_router"
-
-REPLACE = f"table {FAMILY} {NAME}\ndelete table {FAMILY} {NAME}\n"
-"""Removes the table, also if it does not exist. nft applies a file as one transaction."""
 
 
 def text(inside: Inside) -> str:
@@ -35,8 +33,4 @@ def text(inside: Inside) -> str:
             f'oifname != {{ "{name}", "lo" }} ip saddr {network} masquerade',
         ],
     }
-    body = "".join(
-        f"    chain {chain} {{\n" + "".join(f"        {line}\n" for line in lines) + "    }\n"
-        for chain, lines in chains.items()
-    )
-    return f"{REPLACE}table {FAMILY} {NAME} {{\n{body}}}\n"
+    return transaction.text(FAMILY, NAME, chains)

@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ansible.module_utils.slurmstead.nftables import transaction
+
 if TYPE_CHECKING:  # It needs PyYAML, which a machine need not have.
     from ansible.module_utils.slurmstead.vpn.peers import Peer
 
 INTERFACE = "stead-vpn"
 FAMILY, NAME = "inet", "slurmstead_vpn"
-REPLACE = f"table {FAMILY} {NAME}\ndelete table {FAMILY} {NAME}\n"
 
 
 def own_address(network: str) -> str:
@@ -95,11 +96,7 @@ def table(network: str, ports: Sequence[int]) -> str:
             f'oifname "{INTERFACE}" counter drop',
         ],
     }
-    body = "".join(
-        f"    chain {chain} {{\n" + "".join(f"        {line}\n" for line in lines) + "    }\n"
-        for chain, lines in chains.items()
-    )
-    return f"{REPLACE}table {FAMILY} {NAME} {{\n{body}}}\n"
+    return transaction.text(FAMILY, NAME, chains)
 
 
 def handshakes(said: str, now: float) -> dict[str, int]:

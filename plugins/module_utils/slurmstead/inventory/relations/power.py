@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.network.plan import MAC
 from ansible.module_utils.slurmstead.power import times
 
-_MAC = re.compile(r"[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}")
 _CERTIFICATE = re.compile(r"[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}")
 
 WITH_ADDRESS = ("ipmi", "plug", "redfish", "turing_pi")
@@ -45,7 +45,7 @@ def power_slot_exists(power_method: str, power_slot: int) -> Iterator[Violation]
 
 def power_card_is_known(power_method: str, power_mac: str) -> Iterator[Violation]:
     """Wake-on-LAN needs a MAC address."""
-    if (power_method == "wake_on_lan" or power_mac) and not _MAC.fullmatch(power_mac):
+    if (power_method == "wake_on_lan" or power_mac) and not MAC.fullmatch(power_mac):
         yield (
             "power_mac",
             f"is {shown(power_mac)}, which is not a MAC address",
