@@ -48,6 +48,7 @@ ansible_facts:
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
     sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
+    package_cache_exists: {description: Whether apt of this machine asks the cache., type: bool}
     vpn_exists: {description: Whether this machine has the VPN., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 share:
@@ -89,6 +90,9 @@ LOGIN = Path("/etc/slurmstead/login-users")
 
 SANDBOX = Path("/etc/slurmstead/sandbox.json")
 """What only the role sandbox writes."""
+
+PACKAGE_CACHE = Path("/etc/apt/apt.conf.d/53slurmstead-cache")
+"""See the role package_cache."""
 
 VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 """The unit of the role vpn."""
@@ -172,6 +176,7 @@ def main() -> None:
         "accounting_exists": ACCOUNTING.exists(),
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
         "login_exists": LOGIN.exists(),
+        "package_cache_exists": PACKAGE_CACHE.exists(),
         "power_saving_exists": POWER_SAVING.exists(),
         "sandbox_exists": SANDBOX.exists(),
         "vpn_exists": VPN.exists(),

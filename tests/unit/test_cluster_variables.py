@@ -104,18 +104,15 @@ def test_a_machine_does_not_have_to_reach_itself() -> None:
     assert peers("c", {"control": ["c"], "workers": ["c", "w"]}) == {"w": [6818, 60001]}
 
 
+@pytest.mark.parametrize("name", ["vpn", "package_cache"])
 @pytest.mark.parametrize(
-    ("control", "managed"),
-    [
-        ({"ansible_facts": {}}, False),
-        ({"ansible_facts": {"vpn_exists": False}}, False),
-        ({"ansible_facts": {"vpn_exists": True}}, True),
-        ({"ansible_facts": {}, "vpn_enabled": False}, True),
-        ({"ansible_facts": {}, "vpn_enabled": True}, True),
-    ],
+    ("exists", "enabled", "managed"),
+    [(None, None, False), (False, None, False), (True, None, True), (None, False, True), (None, True, True)],
 )
-def test_a_vpn_that_is_no_longer_mentioned_goes(control: dict[str, object], managed: bool) -> None:
-    expression = yaml.safe_load(CLUSTER.read_text())["__vpn_is_managed"]
+def test_what_is_no_longer_mentioned_goes(name: str, exists: object, enabled: object, managed: bool) -> None:
+    expression = yaml.safe_load(CLUSTER.read_text())[f"__{name}_is_managed"]
+    control: dict[str, object] = {"ansible_facts": {} if exists is None else {f"{name}_exists": exists}}
+    control |= {} if enabled is None else {f"{name}_enabled": enabled}
     given = {"groups": {"control": ["c"]}, "hostvars": {"c": control}}
 
     assert NativeEnvironment().from_string(expression).render(given) is managed

@@ -94,6 +94,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "accounting_exists": False,
         "broker_exists": False,
         "login_exists": False,
+        "package_cache_exists": False,
         "power_saving_exists": False,
         "sandbox_exists": False,
         "vpn_exists": False,
