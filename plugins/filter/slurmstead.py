@@ -154,6 +154,16 @@ def quiet_nodes(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]])
     return [name for name in names if boolean(hostvars[name].get("slurm_quiet") or False)]
 
 
+def system_cores(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+    """Return slurm_system_cores of the nodes that have it.
+
+    >>> system_cores(["n1", "n2", "n3"], {"n1": {"slurm_system_cores": "1"}, "n2": {"slurm_system_cores": 0}, "n3": {}})
+    {'n1': 1}
+    """
+    found = ((name, int(hostvars[name].get("slurm_system_cores") or 0)) for name in names)
+    return {name: cores for name, cores in found if cores}
+
+
 def partitions(
     own: Mapping[str, Any],
     defaults: Mapping[str, Any],
@@ -457,10 +467,12 @@ class FilterModule:
             "router_table": router_table,
             "share_config": share_config,
             "share_people": share_people,
+            "keep_cores": slurm_nodes.keep_cores,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,
             "slurmd_parameters": slurmd_parameters,
             "standalone_program": standalone_program,
+            "system_cores": system_cores,
             "upgrade_problems": upgrade_problems,
             "share_plan": share_plan,
             "share_problems": share_problems,

@@ -21,7 +21,7 @@ from ansible.module_utils.slurmstead.conf.text import slurm_lines
 from ansible.module_utils.slurmstead.quiet import benchmark, kernel, spread
 from ansible.module_utils.slurmstead.reach import remote_call
 from slurmstead.paths import ROOT
-from tests.native import root
+from tests.native import conf, root
 from tests.native.cluster import SLURMD, Cluster
 
 MAIN = yaml.safe_load((ROOT / "roles/slurm/vars/main.yml").read_text())["__slurm_partition_defaults"]
@@ -119,6 +119,20 @@ def test_a_job_gets_the_memory_of_all_cpus(three: Cluster) -> None:
     shown = three.run("srun", "--partition=quiet", "sh", "-c", "scontrol show job $SLURM_JOB_ID", user="alice")
 
     assert "cpu=4,mem=960M" in shown
+
+
+@pytest.mark.slow
+def test_no_job_gets_a_core_that_is_kept_for_the_system(release: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conf, "NODE", f"{conf.NODE} CoreSpecCount=1")
+    lines = slurm_lines(partitions({}, MAIN, ["node2"], ["node1", "node2"]), "PartitionName")
+    with Cluster(release, 2, partitions=lines) as cluster:
+        alone = cluster.run("srun", *JOB, "sh", "-c", "echo $SLURM_CPUS_ON_NODE", user="alice")
+        refused = cluster.tried("srun", "--ntasks=4", "--nodes=1", "--immediate=1", "true", user="alice")
+
+        assert "CPUEfctv=3 CPUTot=4 " in cluster.run("scontrol", "--oneliner", "show", "node", "node1")
+
+    assert alone == "3"
+    assert "Requested node configuration is not available" in refused.stderr
 
 
 @pytest.mark.slow

@@ -90,6 +90,13 @@ def test_a_declared_arrangement_wins_and_stays_one_that_slurm_accepts(
         ),
         (RK1, {"CPUs": "many"}, "CPUs=many is declared; write a whole number from 1 on"),
         (RK1, {"CoresPerSocket": 0}, "CoresPerSocket=0 is declared; write a whole number from 1 on"),
+        (
+            RK1,
+            {"CoreSpecCount": 8},
+            "CoreSpecCount=8 (slurm_system_cores) keeps all 8 cores for the system; declare less",
+        ),
+        (SERVER, {"CoreSpecCount": 16}, "CoreSpecCount=16 (slurm_system_cores) keeps all 16 cores for the system"),
+        (RK1, {"CoreSpecCount": -1}, "CoreSpecCount=-1 is declared; write a whole number from 1 on"),
         (RK1, {"RealMemory": "UNLIMITED"}, "RealMemory=UNLIMITED is declared; write a whole number from 1 on"),
         (RK1, {"Features": "a&b"}, "the feature 'a&b' is declared; use letters, digits and . _ : = + - only"),
         (RK1, {"Features": ["low power"]}, "the feature 'low power' is declared; use letters, digits and . _ : = + -"),
@@ -110,6 +117,11 @@ def test_what_cannot_be_is_refused_with_both_values(
 )
 def test_cpus_that_agree_with_the_arrangement_are_accepted(declared: dict[str, Any]) -> None:
     assert node_lines.node_keys(SERVER, declared)["CPUs"] == declared["CPUs"]
+
+
+@pytest.mark.parametrize("cores", [None, 0, 1, 15])
+def test_all_cores_but_one_can_be_kept_for_the_system(cores: int | None) -> None:
+    assert node_lines.node_keys(SERVER, {"CoreSpecCount": cores})["CoreSpecCount"] == cores
 
 
 BOARD = RK1 | {

@@ -841,6 +841,12 @@ def test_a_quiet_node_that_has_other_work_is_named(said: Said) -> None:
     ]
 
 
+def test_cores_for_the_system_that_are_no_number_of_cores_are_named(said: Said) -> None:
+    assert said(node1={"slurm_system_cores": 1}, node2={"slurm_system_cores": -1}) == [
+        "slurm_system_cores (node2): is less than 0. Set the number of cores that no job gets, or 0."
+    ]
+
+
 PARTITIONS = {"main": {"Nodes": "node[1-2]"}, "quiet": {"MaxTime": 60}, "spare": {"Nodes": "node4"}, "none": None}
 
 

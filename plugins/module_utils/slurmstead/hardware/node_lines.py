@@ -38,6 +38,9 @@ ARCHITECTURES = {
 FEATURE = re.compile(r"[A-Za-z0-9_.:=+-]+")
 """Characters that `--constraint` of sbatch(1) would read as operators."""
 
+RESERVED = ("CoreSpecCount", "CPUSpecList", "CpuSpecList")
+"""Keys that keep cores for the system: their number, or which ones."""
+
 LESS = "declare less, or nothing"
 
 
@@ -89,6 +92,33 @@ def node_shape(hardware: Mapping[str, Any], declared: Mapping[str, Any], version
     shape |= own if own else {"CPUs": cpus}
     _refuse(shape, own, hardware["cpus"])
     return shape
+
+
+def keep_cores(
+    declared: Mapping[str, Mapping[str, Any] | None], cores: Mapping[str, int]
+) -> dict[str, Mapping[str, Any] | None]:
+    """Return the declared keys by node, with the number of cores that are kept for the system, unless they say which.
+
+    >>> keep_cores({"node1": {"Weight": 5}, "node2": {"CPUSpecList": "0"}}, {"node1": 1, "node2": 1})
+    {'node1': {'CoreSpecCount': 1, 'Weight': 5}, 'node2': {'CPUSpecList': '0'}}
+    """
+    found = dict(declared)
+    for name, number in cores.items():
+        own = declared.get(name) or {}
+        if not {*RESERVED} & own.keys():
+            found[name] = {"CoreSpecCount": number, **own}
+    return found
+
+
+def _refuse_reserved(keys: Mapping[str, Any]) -> None:
+    """Raise NodeError if no core is left for jobs: Slurm would reset the number to 1, and only log it."""
+    if keys.get("CoreSpecCount") in (None, 0, "0"):
+        return
+    count = _count("CoreSpecCount", keys["CoreSpecCount"])
+    arrangement = [_count(key, keys[key]) for key in ARRANGEMENT[:-1] if keys.get(key) is not None]
+    if count >= math.prod(arrangement):
+        cores = math.prod(arrangement)
+        raise NodeError(f"CoreSpecCount={count} (slurm_system_cores) keeps all {cores} cores for the system; {LESS}")
 
 
 def _count(key: str, value: Any) -> int:
@@ -169,6 +199,7 @@ def node_keys(
         keys |= kinds
     keys["RealMemory"] = int(hardware["memory"] * MEMORY_SHARE)
     keys |= own
+    _refuse_reserved(keys)
     if "Features" not in own or own["Features"] is not None:
         keys["Features"] = features(hardware, own.get("Features"), version) or None
     return keys

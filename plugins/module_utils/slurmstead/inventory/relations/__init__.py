@@ -124,6 +124,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     lab.numbers_differ,
     quiet.quiet_nodes_are_only_workers,
     quiet.quiet_nodes_are_shared_by_name_only,
+    quiet.system_cores_are_a_number_of_cores,
     cluster.clients_look_where_the_share_is,
 )
 

@@ -48,3 +48,9 @@ def quiet_nodes_are_shared_by_name_only(
                     f"{name}: Nodes: ALL includes {in_words(quiet)}, whose slurm_quiet is true",
                     "Name its nodes; a job of it on a quiet node keeps jobs of quiet waiting",
                 )
+
+
+def system_cores_are_a_number_of_cores(slurm_system_cores: Mapping[str, int]) -> Iterator[HostViolation]:
+    """Cores for the system are a number; whether the node has as many is known when it has been measured."""
+    if hosts := tuple(host for host, cores in slurm_system_cores.items() if cores < 0):
+        yield hosts, "slurm_system_cores", "is less than 0", "Set the number of cores that no job gets, or 0"
