@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import pathlib
 import re
 
 from ansible.module_utils.slurmstead.identity import broker
 
 PASSWORDS = {"alice": "one", "bob": "two"}
+ROLE = pathlib.Path(__file__).resolve().parents[3] / "roles" / "celery_broker"
 
 
 def test_a_new_user_gets_a_password_and_the_others_keep_theirs() -> None:
@@ -85,3 +87,10 @@ def test_no_file_of_the_daemons_holds_a_password() -> None:
     text = broker.definitions(passwords, ["alice"]) + broker.redis_conf("alice", passwords["alice"], 6379)
 
     assert passwords["alice"] not in text
+
+
+def test_the_role_asks_for_all_accounts_and_not_for_those_with_a_name_of_their_own() -> None:
+    files = [path for name in ("tasks", "templates", "vars") for path in (ROLE / name).iterdir()]
+    readers = [path.name for path in files if re.search(r"(?<!__)celery_broker_(users|groups)", path.read_text())]
+
+    assert files and readers == []
