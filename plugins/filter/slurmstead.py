@@ -204,6 +204,19 @@ def power_sleepers(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any
     ]
 
 
+def power_weights(
+    declared: Mapping[str, Mapping[str, Any] | None], sleepers: Iterable[Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return the declared keys of nodes, with power_watts as the Weight of machines that may sleep and declare none.
+
+    >>> sleepers = [{"machine": {"name": name}, "watts": watts} for name, watts in (("n1", 90.0), ("n2", 0.0))]
+    >>> power_weights({"n1": {"Gres": "gpu:1"}, "n3": {"Weight": 5}}, sleepers)
+    {'n1': {'Weight': 91, 'Gres': 'gpu:1'}, 'n3': {'Weight': 5}}
+    """
+    found = {one["machine"]["name"]: {"Weight": 1 + round(one["watts"])} for one in sleepers if one["watts"]}
+    return {name: {**found.get(name, {}), **(declared.get(name) or {})} for name in dict.fromkeys([*declared, *found])}
+
+
 def power_timeouts(
     hardware: Mapping[str, Mapping[str, Any]], workers: Iterable[str], sleepers: Iterable[str]
 ) -> dict[str, int]:
@@ -461,6 +474,7 @@ class FilterModule:
             "power_sleepers": power_sleepers,
             "power_timeouts": power_timeouts,
             "power_watts": power_watts,
+            "power_weights": power_weights,
             "role_packages": role_packages,
             "router_dnsmasq": router_dnsmasq,
             "router_hosts": router_hosts,

@@ -67,7 +67,7 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
 
 
 def test_they_have_no_task_for_who_does_not_want_them(play: Play) -> None:
-    said = play(*CASES, **NONE)
+    said = play(*CASES, "begin-on-sleepers.yml", "end-on-sleepers.yml", **NONE)
 
     assert "PLAY RECAP" in said
     assert "TASK" not in said

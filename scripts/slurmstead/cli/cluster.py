@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slurmstead.cli.consoles import messages, out
-from slurmstead.cli.options import CancelJobs, Check, Deadline, Inventory, Limit, Plain, Tags, WhenIdle, fate
+from slurmstead.cli.options import (
+    CancelJobs,
+    Check,
+    Deadline,
+    Inventory,
+    Limit,
+    Plain,
+    Tags,
+    Wake,
+    WhenIdle,
+    fate,
+    woken,
+)
 from slurmstead.errors import CheckFailed, InventoryError, UsageError
 from slurmstead.paths import PLAYBOOKS, SITE
 
@@ -30,10 +42,11 @@ def up(
     keep_jobs: Annotated[
         bool, typer.Option("--keep-jobs", help="Do not cancel the jobs of users who left the inventory.")
     ] = False,
+    wake: Wake = False,
     plain: Plain = False,
 ) -> None:
     """Turn the machines of an inventory into one cluster (site.yml)."""
-    variables = {"accounts_keep_jobs": "true"} if keep_jobs else None
+    variables = {**({"accounts_keep_jobs": "true"} if keep_jobs else {}), **woken(wake)}
     options: dict[str, Any] = {"limit": limit, "tags": tags, "check": check, "diff": diff, "plain": plain}
     _carry_out(SITE, inventory, extra_vars=variables, **options)
 
@@ -151,9 +164,9 @@ def restore(
 
 
 @app.command()
-def rotate_key(inventory: Inventory, plain: Plain = False) -> None:
+def rotate_key(inventory: Inventory, wake: Wake = False, plain: Plain = False) -> None:
     """Give all nodes a new MUNGE key. Running jobs continue; no job starts during the change."""
-    _carry_out(PLAYBOOKS / "rotate-key.yml", inventory, plain=plain)
+    _carry_out(PLAYBOOKS / "rotate-key.yml", inventory, extra_vars=woken(wake), plain=plain)
 
 
 @app.command("move-share")
@@ -186,13 +199,14 @@ def upgrade(
         ),
     ] = None,
     check: Check = False,
+    wake: Wake = False,
     plain: Plain = False,
 ) -> None:
     """Upgrade the packages of all machines, the control node first, then the workers. Running jobs continue."""
     from slurmstead.cluster import operations
     from slurmstead.cluster import upgrade as upgrading
 
-    variables = {"upgrade_at_once": str(at_once) if at_once else None}
+    variables = {"upgrade_at_once": str(at_once) if at_once else None, **woken(wake)}
     operations.run(
         *(out, messages, "upgrade-cluster.yml", inventory),
         limit=limit,

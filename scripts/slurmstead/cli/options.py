@@ -30,6 +30,10 @@ Inventory = Annotated[
 ]
 Check = Annotated[bool, typer.Option("--check", help="Change nothing; show what would change.")]
 Plain = Annotated[bool, typer.Option("--plain", help="Run Ansible without the accelerator (mitogen).")]
+Wake = Annotated[
+    bool,
+    typer.Option("--wake", help="Wake machines that sleep; otherwise they get no jobs until this is done there."),
+]
 Limit = Annotated[str | None, typer.Option(help="Change only these hosts.", metavar="HOSTS")]
 Tags = Annotated[str | None, typer.Option(help="Run only the tasks with these tags.", metavar="TAGS")]
 
@@ -39,6 +43,11 @@ Deadline = Annotated[
     int,
     typer.Option(help="Minutes to wait for running jobs; after that, give up and restore the previous state.", min=0),
 ]
+
+
+def woken(wake: bool) -> dict[str, str]:
+    """Return the variables of a run that wakes the machines that sleep, or does not."""
+    return {"wake_sleepers": "true"} if wake else {}
 
 
 def fate(when_idle: bool, cancel: bool) -> str:

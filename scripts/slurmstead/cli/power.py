@@ -11,6 +11,7 @@ from rich.text import Text
 from slurmstead.cli.consoles import messages, out
 from slurmstead.cli.options import CancelJobs, Deadline, Inventory, Plain, WhenIdle, fate
 from slurmstead.errors import UsageError
+from slurmstead.paths import SITE
 
 if TYPE_CHECKING:
     from slurmstead.runner.outcome import Result
@@ -43,8 +44,12 @@ def on(
     deadline: Annotated[int, typer.Option(help="Minutes to wait for each machine.", min=0)] = 10,
     plain: Plain = False,
 ) -> None:
-    """Switch machines on, wait until they answer, and let jobs start on them."""
-    _switch("on", inventory, nodes, {"switched_deadline": str(deadline)}, plain)
+    """Switch machines on, wait until they answer, and let jobs start on them.
+
+    Does first what they missed while they slept.
+    """
+    result = _switch("on", inventory, nodes, {"switched_deadline": str(deadline)}, plain)
+    _make_good(inventory, result, plain)
 
 
 @power.command()
@@ -154,8 +159,23 @@ def _journal(inventory: pathlib.Path, nodes: Sequence[str], days: float, both: b
     return saving.journal(messages, inventory.absolute(), nodes, days, plain=plain)
 
 
-def _switch(state: str, inventory: pathlib.Path, nodes: Sequence[str], variables: dict[str, str], plain: bool) -> None:
-    _run("switch-power.yml", inventory, nodes, {"switched_to": state, **variables}, plain)
+def _switch(
+    state: str, inventory: pathlib.Path, nodes: Sequence[str], variables: dict[str, str], plain: bool
+) -> "Result":
+    return _run("switch-power.yml", inventory, nodes, {"switched_to": state, **variables}, plain)
+
+
+def _make_good(inventory: pathlib.Path, result: "Result", plain: bool) -> None:
+    """Run the commands that woken machines missed while they slept."""
+    from slurmstead.cluster import operations
+    from slurmstead.cluster import power as switching
+
+    found = operations.groups(inventory)
+    playbooks = {"up": str(SITE), "upgrade": "upgrade-cluster.yml"}
+    for verb, names in switching.missed(result).items():
+        limit = ",".join(operations.around(name, found) for name in names)
+        messages.print(Text(f"{', '.join(names)} slept through `{verb}`, which is done there now"), soft_wrap=True)
+        operations.run(*(out, messages, playbooks[verb], inventory), limit=limit, plain=plain)
 
 
 def _run(
@@ -165,7 +185,7 @@ def _run(
     variables: dict[str, str],
     plain: bool,
     report: "Callable[[Result], list[str]] | None" = None,
-) -> None:
+) -> "Result":
     """Run a playbook on these workers and print a report, or whether each is on.
 
     :raises UsageError: a name is not a worker, or its machine cannot be switched
@@ -180,7 +200,7 @@ def _run(
     if unable or not able:
         what = f"{unable[0]} has" if unable else "no worker has"
         raise UsageError(f"{what} no power_method in {inventory}", "See docs/power.md.")
-    operations.run(
+    return operations.run(
         *(out, messages, name, inventory),
         extra_vars={"switched_nodes": ",".join(able), **variables},
         plain=plain,

@@ -114,9 +114,10 @@ def run(
     :raises SteadError: the run failed
     """
     given = {key: value for key, value in (extra_vars or {}).items() if value is not None}
-    with _Progress(messages, name) as progress:
+    path = PLAYBOOKS / name
+    with _Progress(messages, path.name) as progress:
         result = playbook.run(
-            PLAYBOOKS / name,
+            path,
             inventory.absolute(),
             limit=limit,
             extra_vars=given,
@@ -129,5 +130,5 @@ def run(
     if result.error:
         raise result.error
     changed = [host for host, summary in sorted(result.hosts.items()) if summary.changed]
-    out.print(f"{name}: done in {duration(result.seconds)}, changed: {', '.join(changed) or 'nothing'}")
+    out.print(f"{path.name}: done in {duration(result.seconds)}, changed: {', '.join(changed) or 'nothing'}")
     return result

@@ -42,6 +42,17 @@ def lines(result: Result) -> list[str]:
     return [f"{name:<{width}}  {power}" for name, power in sorted(found.items())]
 
 
+def missed(result: Result) -> dict[str, list[str]]:
+    """Return the commands that machines missed while they slept, and for each the machines.
+
+    A machine may lack the MUNGE key, without which it cannot be upgraded, so `up` comes first.
+    """
+    lacks = {name: what for one in result.results_of("power_missed") for name, what in one.get("missed", {}).items()}
+    commands = {"up": ("up", "rotate-key"), "upgrade": ("upgrade",)}
+    found = {verb: [name for name in lacks if set(lacks[name]) & set(covered)] for verb, covered in commands.items()}
+    return {verb: names for verb, names in found.items() if names}
+
+
 def proof_lines(result: Result) -> list[str]:
     """Return what the test of a machine measured; the state of its supply if it did not get that far."""
     for debug in result.results_of("debug"):

@@ -7,7 +7,7 @@ from typing import Any
 from slurmstead.errors import InventoryError, SteadError, TaskError, UnreachableError, UsageError
 from slurmstead.runner import events
 
-GOES_ON = ("site.yml", "rotate-key.yml")
+GOES_ON = ("site.yml", "rotate-key.yml", "upgrade-cluster.yml")
 """Playbooks that complete all other hosts if one is off."""
 
 
@@ -80,15 +80,32 @@ class Result:
             return TaskError(
                 f"{self.playbook} failed on {_names(failed)}", "Fix the errors above, then run the same command again."
             )
+        if unreachable and set(unreachable) <= self.asleep:
+            verb = "sleeps" if len(unreachable) == 1 else "sleep"
+            what, hint = ", so this remains to be done there", "No job runs there until then. To do it now, use --wake."
+            noted = any(result.get("noted") for result in self.results_of("power_missed"))
+            return UnreachableError(
+                f"{_names(unreachable)} {verb}{what if noted else ''}{self._others()}",
+                hint if noted else "To wake a machine, run `scripts/stead power on`.",
+            )
         if unreachable:
             hint = "Check its power and network, then run the same command again to continue."
-            others = "; the other hosts were completed" if self.playbook in GOES_ON and self._went_on() else ""
-            return UnreachableError(f"{_names(unreachable)} could not be reached{others}", hint)
+            asleep = sorted(self.asleep.intersection(unreachable))
+            slept = f" ({_names(asleep)} sleeping)" if asleep else ""
+            return UnreachableError(f"{_names(unreachable)} could not be reached{slept}{self._others()}", hint)
         if self.returned:
             return TaskError(
                 f"{self.playbook} exited with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])
             )
         return None
+
+    @property
+    def asleep(self) -> set[str]:
+        """The workers that slept during the run."""
+        return {name for result in self.results_of("power_missed") for name in result.get("asleep") or ()}
+
+    def _others(self) -> str:
+        return "; the other hosts were completed" if self.playbook in GOES_ON and self._went_on() else ""
 
     def _losses(self) -> list[events.HostEnded]:
         return [end for end in self.ended if end.status is events.Status.UNREACHABLE]

@@ -44,8 +44,8 @@ class Rack:
         self.supplies = {name: supplies.Supply(lab, name) for name in lab.workers}
         self.notes: list[str] = []
 
-    def stead(self, *words: str, seconds: float = 1500) -> str:
-        """Run a verb of stead, as a person would; returns what it says."""
+    def stead(self, *words: str, seconds: float = 1500, code: int = 0) -> str:
+        """Run a verb of stead, as a person would; returns what it says. `code` is the exit code that it must have."""
         started = time.monotonic()
         command = [str(ROOT / "scripts/stead"), *words, "-i", str(self.site)]
         done = subprocess.run(
@@ -53,7 +53,7 @@ class Rack:
             timeout=seconds, check=False,
         )  # fmt: skip
         print(f"$ stead {' '.join(words)}: {done.returncode} after {time.monotonic() - started:.0f} s\n{done.stdout}")
-        assert done.returncode == 0, done.stdout[-5000:]
+        assert done.returncode == code, done.stdout[-5000:]
         return done.stdout
 
     @property
@@ -145,6 +145,28 @@ def test_one_machine_wakes_for_a_small_job(lab: Any, rack: Rack) -> None:
     rack.until(lambda: rack.has_ended(job), BOOT, "a small job has ended")
 
     assert len(rack.on) == 1
+
+
+def test_what_sleeping_machines_miss_is_done_before_their_next_job(lab: Any, rack: Rack) -> None:
+    awake, first, second = lab.workers
+    rack.until_asleep("before a command")
+    keeps_awake = rack.submit(f"--nodelist={awake}", "--wrap='sleep 100000'")
+    rack.until(lambda: rack.states()[awake] in ("mix", "alloc"), BOOT, "one machine is awake")
+    said = rack.stead("up", code=3)
+    rotated = rack.stead("rotate-key", code=3)
+    jobs = [rack.submit(f"--nodelist={name}", "--wrap=true") for name in (first, second)]
+    reasons = rack.scontrol("sinfo --noheader --Node --format='%N %E'")
+    rack.stead("power", "on", first)
+    rack.until(lambda: rack.has_ended(jobs[0]), BOOT, "the job on the machine that was switched on has ended")
+    asleep = set(lab.workers) - rack.on
+    rack.stead("up", "--wake")
+    rack.until(lambda: rack.has_ended(jobs[1]), BOOT, "the job on the woken machine has ended")
+    rack.scontrol(f"scancel {keeps_awake}")
+
+    assert f"{first}, {second} sleep, so this remains to be done there; the other hosts were completed" in said
+    assert f"{first}, {second} sleep" in rotated
+    assert f"{first} missed while asleep: up, rotate-key" in reasons
+    assert asleep == {second}
 
 
 def test_a_magic_packet_wakes_a_machine(lab: Any, rack: Rack, tmp_path: pathlib.Path) -> None:

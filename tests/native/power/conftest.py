@@ -17,6 +17,7 @@ from tests.native.cluster import SLURMD, Cluster
 
 PLACE = "/share/power"
 CONF = {
+    "MinJobAge": "3600",
     "ResumeFailProgram": "/bin/true",
     "ResumeProgram": "/bin/true",
     "ResumeRate": "0",
@@ -27,7 +28,9 @@ CONF = {
     "SuspendTimeout": "4",
 }
 TIMES = ("QUIET=1", "SHUTDOWN=15", "RETRY=6", "SURE=3", "PAUSE=3")
-LOOK, PROVE = (program.program(pathlib.Path(__file__).with_name(f"{name}.py")) for name in ("look", "prove"))
+LOOK, PROVE, MISS = (
+    program.program(pathlib.Path(__file__).with_name(f"{name}.py")) for name in ("look", "prove", "miss")
+)
 
 DEVICE = f"""
 cd {PLACE}
@@ -92,6 +95,18 @@ class Rack:
                 self._obey()
                 time.sleep(0.3)
         found: dict[str, float] = json.loads(done.result())
+        return found
+
+    def miss(self, state: str, operation: str, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """Begin (`begin`, `wake`) or end (`done`) a command on machines, by default all, while the program looks."""
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(
+                program.run, self.cluster, MISS, state, operation, *(self.cluster.nodes if names is None else names)
+            )
+            while not done.done():
+                self.look()
+                time.sleep(0.3)
+        found: dict[str, Any] = json.loads(done.result())
         return found
 
     def _obey(self) -> None:

@@ -129,6 +129,36 @@ def test_a_machine_whose_supply_stays_on_is_not_proved(rack: Rack) -> None:
         rack.prove("node1")
 
 
+def weigh(rack: Rack) -> None:
+    """Make node1 the most expensive machine and node3 the cheapest, and let all sleep."""
+    for name, weight in (("node1", "201"), ("node2", "101"), ("node3", "91")):
+        rack.cluster.run("scontrol", "update", f"nodename={name}", f"weight={weight}")
+    rack.until_asleep(rack.cluster.nodes)
+    rack.configure(idle=10000)
+
+
+@pytest.mark.slow
+def test_a_job_goes_to_a_machine_that_is_awake_and_not_to_a_cheaper_one_that_sleeps(rack: Rack) -> None:
+    weigh(rack)
+    rack.press("node1")
+    rack.until(lambda: rack.state("node1") == "IDLE", 60, "node1 is awake")
+    job = rack.submit("--wrap=true", "--exclusive")
+    rack.until(lambda: rack.has_ended(job), 60, "the job has ended")
+
+    assert rack.on == {"node1"}
+
+
+# Backfill of 22.05 was seen to wake a more expensive one.
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["trixie"], scope="module")
+def test_a_job_wakes_the_cheapest_machine(rack: Rack) -> None:
+    weigh(rack)
+    rack.submit("--wrap=sleep 1000", "--exclusive")
+    rack.until(lambda: rack.on, 60, "a machine is awake")
+
+    assert rack.on == {"node3"}
+
+
 def reason(rack: Rack, name: str) -> str:
     """Return why a node is out of service."""
     return rack.cluster.run("sinfo", "--noheader", f"--nodes={name}", "--format=%E")

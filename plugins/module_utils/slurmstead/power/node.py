@@ -59,8 +59,8 @@ class Node:
 
     @property
     def decided(self) -> bool:
-        """Whether it is another's turn."""
-        return bool(self.flags & LEFT_ALONE)
+        """Whether it is another's turn. A drained node that Slurm wakes was woken by a person."""
+        return bool(self.flags & (LEFT_ALONE - {"DRAIN"} if self.waking else LEFT_ALONE))
 
     @property
     def has_jobs(self) -> bool:

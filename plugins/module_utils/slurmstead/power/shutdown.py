@@ -26,8 +26,13 @@ ANSWER = 2.0
 
 def answers(machine: Machine) -> bool:
     """Whether the machine's kernel answers on the network."""
+    return answers_at(machine.host)
+
+
+def answers_at(host: str) -> bool:
+    """Whether the kernel of the machine with this address answers on the network."""
     try:
-        with socket.create_connection((machine.host, SSH_PORT), ANSWER):
+        with socket.create_connection((host, SSH_PORT), ANSWER):
             return True
     except ConnectionRefusedError:
         return True

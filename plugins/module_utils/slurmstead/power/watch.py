@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ansible.module_utils.slurmstead.power import decide, journal, shutdown
+from ansible.module_utils.slurmstead.power import decide, journal, missed, shutdown
 from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
 from ansible.module_utils.slurmstead.power.methods import method
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
@@ -130,13 +130,17 @@ class Watch:
         code, out, _ = run("scontrol", "--oneliner", "show", "node", seconds=30)
         if code:
             return
-        nodes = {name: Node.read(shown) for name, shown in read_nodes(out).items()}
+        fields = read_nodes(out)
+        nodes = {name: Node.read(shown) for name, shown in fields.items()}
         operation = cluster_lock.is_held()
         known = {one.machine.name: one for one in self.configuration.sleepers if one.machine.name in nodes}
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(lambda name: self._one(known[name].machine, nodes[name], operation), known))
         if not operation:
             self._let_sleep(known, nodes)
+        for name, reason in missed.forgotten(fields).items():
+            with contextlib.suppress(PowerError):
+                self._update(name, "state=drain", f"reason={reason}")
         self._forget()
         self.memories.save()
 

@@ -206,6 +206,11 @@ class Slurm:
         more = [f"Reason={reason}"] if reason else []
         run("scontrol", "update", f"NodeName={nodes}", f"State={state}", *more)
 
+    def wake(self, names: Iterable[str]) -> None:
+        """Power nodes up. One after the other: slurmctld refuses all for one that it cannot power up."""
+        for name in names:
+            run("scontrol", "update", f"NodeName={name}", "State=POWER_UP")
+
     def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
         """Resume nodes that were seen drained; return those that an administrator has drained since.
 

@@ -53,6 +53,9 @@ OPERATIONS = {
 DOES_NOT_WAKE = f"{HEALTH}does not wake"
 """The beginning of the reason of a machine that power saving could not wake."""
 
+MISSED = "missed while asleep: "
+"""Beginning of the reason of a machine that slept during commands; their names follow. No health check resumes it."""
+
 GRES, DUPLICATE = "gres/", "Duplicate jobid"
 SIGNERS = {GRES: ("slurm",), DUPLICATE: ("slurm", "root")}
 """Prefixes and authors of Slurm's permanent drains whose cause a restart of slurmd removes.
@@ -102,6 +105,28 @@ def is_taken_back(reason: str, author: str) -> bool:
     """
     authors = (authors for start, authors in TAKEN_BACK.items() if reason.startswith(start))
     return is_of_health_check(reason) or author in next(authors, ())
+
+
+def missing(operations: Iterable[str]) -> str:
+    """Return the reason of a machine that slept during these commands.
+
+    >>> missing(["up", "upgrade"])
+    'missed while asleep: up, upgrade'
+    """
+    return MISSED + ", ".join(operations)
+
+
+def missed(shown: Fields) -> tuple[str, ...]:
+    """Return the commands during which a drained machine slept.
+
+    >>> missed({"State": "IDLE+DRAIN+POWERED_DOWN", "Reason": "missed while asleep: up, upgrade"})
+    ('up', 'upgrade')
+    >>> missed({"State": "IDLE+DRAIN", "Reason": "fan"})
+    ()
+    """
+    if not shown or not is_drained(shown) or not shown["Reason"].startswith(MISSED):
+        return ()
+    return tuple(shown["Reason"].removeprefix(MISSED).split(", "))
 
 
 def unwell(shown: Fields) -> bool:

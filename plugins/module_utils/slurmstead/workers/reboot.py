@@ -28,6 +28,9 @@ SETTLE = 180
 
 PAUSE = 2.0
 
+SLEEPS = frozenset({"POWERED_DOWN", "POWERING_DOWN"})
+"""States of a node in power saving."""
+
 Fields = Mapping[str, str]
 """The fields of a node as Slurm.nodes() returns them."""
 
@@ -79,6 +82,16 @@ def noted(before: Before, shown: Fields) -> Before:
     return before
 
 
+def sleeps(shown: Fields) -> bool:
+    """Say whether a node sleeps: it boots when it wakes, so there is nothing to reboot.
+
+    >>> sleeps({"State": "IDLE+POWERED_DOWN"}), sleeps({"State": "IDLE+POWERING_DOWN+REBOOT_ISSUED"})
+    (True, False)
+    """
+    states = flags(shown)
+    return bool(states & SLEEPS) and not any(state.startswith("REBOOT") for state in states)
+
+
 class Reboot:
     """The reboot of one node."""
 
@@ -103,6 +116,8 @@ class Reboot:
         """Request the reboot. Return whether the request was new, the previous state, and a message."""
         shown = self._shown()
         before = Before(seconds(shown.get("BootTime", "")), before_reboot(shown))
+        if sleeps(shown):
+            return False, before, f"{self.node} sleeps; it boots when it wakes"
         under_way = phase(before, shown) in (Phase.WAITS, Phase.REBOOTS)
         if not under_way:
             if {"DOWN", "NOT_RESPONDING"} & flags(shown):
@@ -129,6 +144,8 @@ class Reboot:
                 # The new lock holder may wait for the same reboot.
                 raise RebootError(f"{self.node}: {other} has taken over the cluster lock")
             shown = self.slurm.nodes().get(self.node)
+            if shown is not None and sleeps(shown):
+                return ""
             if shown is not None:
                 before = noted(before, shown)
                 now = phase(before, shown)

@@ -19,7 +19,7 @@ from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
-from ansible.module_utils.slurmstead.workers.reasons import drained, unwell
+from ansible.module_utils.slurmstead.workers.reasons import drained, missed, unwell
 
 PAUSE = 2.0
 
@@ -173,7 +173,7 @@ class Service:
         resumed = self._resume(check_mode)
         if check_mode:
             return resumed
-        if missing := wait_while(lambda: unready(self.slurm.nodes(), self.names), deadline, PAUSE):
+        if missing := wait_while(lambda: self._unready(self.slurm.nodes()), deadline, PAUSE):
             raise ServiceError(
                 f"not in service after {deadline / 60:.0f} min: {', '.join(missing)}; is it on? "
                 "See `journalctl -u slurmd` there, then repeat the command"
@@ -183,6 +183,10 @@ class Service:
         served = sorted(set(self.names) - set(kept))
         said = [f"{compress(served)} in service"] if served else []
         return Done(resumed.changed, (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))
+
+    def _unready(self, nodes: Nodes) -> list[str]:
+        # A machine that slept while the MUNGE key changed cannot register; it stays drained until it has the key.
+        return unready(nodes, [name for name in self.names if not missed(nodes.get(name, {}))])
 
     def resume(self, check_mode: bool) -> Done:
         """Resume workers drained with the reason, and name those that are not ready for jobs yet.

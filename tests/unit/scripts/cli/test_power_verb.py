@@ -8,8 +8,11 @@ import time
 
 import pytest
 
+from slurmstead.cli import power as verbs
 from slurmstead.cluster import power
 from slurmstead.errors import ExitCode
+from slurmstead.runner import outcome
+from slurmstead.runner.events import HostEnded, Status, Task
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +107,22 @@ def test_a_proof_reports_its_times_and_what_it_could_not_prove(project, stead, c
     assert "node1: off after 12 s, ready for jobs 46 s after it was switched on" in said
     assert "only the network showed that it was off" in said
     assert "the next `up` sets ResumeTimeout=151, SuspendTimeout=60" in said
+
+
+def test_what_a_machine_missed_is_done_when_it_is_switched_on(project, stead, capsys, monkeypatch):
+    monkeypatch.setattr("slurmstead.cluster.operations.PLAYBOOKS", project.path)
+    missed = {"node1": ["rotate-key", "upgrade"]}
+    result = outcome.Result("switch-power.yml")
+    result.add(HostEnded(Task("1", "t", action="power_missed"), "node2", Status.OK, result={"missed": missed}))
+    monkeypatch.setattr(verbs, "_switch", lambda *_: result)
+    monkeypatch.setattr(verbs, "SITE", project.playbook("- debug: {msg: up}", name="site.yml"))
+    project.playbook("- debug: {msg: upgrade}", name="upgrade-cluster.yml")
+
+    assert stead("power", "on", "node1", "-i", project.write("hosts.yml", RACK), "--plain") == ExitCode.OK
+    shown = capsys.readouterr()
+    assert shown.err.index("slept through `up`") < shown.err.index("slept through `upgrade`")
+    assert "site.yml: done" in shown.out
+    assert "upgrade-cluster.yml: done" in shown.out
 
 
 def test_a_machine_without_a_method_is_not_tested(project, stead, capsys):

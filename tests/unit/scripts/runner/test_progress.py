@@ -339,3 +339,29 @@ def test_not_the_host_is_blamed_that_handed_its_task_to_a_machine_which_was_gone
     result.add(Ended({"a": 3, "c": 4}, {}, {"a": 1}))
     assert str(result.error) == "b could not be reached"
     assert (result.hosts["a"].failed, result.hosts["a"].unreachable) == (0, False)
+
+
+SLEPT = Task("9", "Find the workers that sleep", action="power_missed")
+
+
+@pytest.mark.parametrize(
+    ("noted", "off", "said", "hint"),
+    [
+        (True, ["b"], "b sleeps, so this remains to be done there; the other hosts were completed", "--wake"),
+        (True, ["b", "c"], "b, c sleep, so this remains to be done there; the other hosts were completed", "--wake"),
+        (False, ["b"], "b sleeps; the other hosts were completed", "stead power on"),
+        (
+            True,
+            ["b", "d"],
+            "b, d could not be reached (b sleeping); the other hosts were completed",
+            "power and network",
+        ),
+    ],
+)
+def test_machines_that_sleep_are_told_from_machines_that_are_off(noted, off, said, hint):
+    result = outcome.Result("site.yml", returned=4)
+    result.add(HostEnded(SLEPT, "a", Status.CHANGED, result={"asleep": ["b", "c"], "noted": noted}))
+    result.add(Ended({"a": 1}, {}, dict.fromkeys(off, 1)))
+    assert str(result.error) == said
+    assert result.error.code == ExitCode.UNREACHABLE
+    assert hint in result.error.hint

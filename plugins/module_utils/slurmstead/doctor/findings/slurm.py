@@ -10,7 +10,7 @@ from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
 from ansible.module_utils.slurmstead.slurm.answers import REASON, flags
 from ansible.module_utils.slurmstead.slurm.jobs import State
-from ansible.module_utils.slurmstead.workers.reasons import is_of_health_check, is_taken_back
+from ansible.module_utils.slurmstead.workers.reasons import MISSED, is_of_health_check, is_taken_back
 
 OUT_OF_SERVICE = ("DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "INVAL", "ERROR", "UNKNOWN", "FUTURE")
 """Prefixes of states in which a node accepts no jobs and does not recover by itself."""
@@ -127,6 +127,8 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
         signed = REASON.match(reason)
         if is_of_health_check(reason):
             advice = "fix that; the node is then resumed within a minute"
+        elif reason.startswith(MISSED):
+            advice = f"`scripts/stead power on {name}`, or run those commands with --wake"
         elif signed and "DRAIN" in words and is_taken_back(signed[1], signed[2]):
             advice = "its health check resumes it once the cause is gone; see `journalctl -t slurmstead-health` there"
         else:

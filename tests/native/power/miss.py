@@ -1,0 +1,24 @@
+"""Begins or ends a command for the machines that sleep, as the module power_missed does. It runs on control."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import sys
+
+from ansible.module_utils.slurmstead.power import missed, shutdown
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+
+
+def main() -> None:
+    """The arguments: begin, wake or done; the command; names of workers."""
+    shutdown.ANSWER, missed.PAUSE, missed.FILE = 0.3, 0.3, pathlib.Path("/share/power/missed.json")
+    state, operation, *names = sys.argv[1:]
+    sleepers = missed.Sleepers(names, operation, Slurm())
+    found = sleepers.done(False) if state == "done" else sleepers.begin(state == "wake", 60, False)
+    print(json.dumps(dataclasses.asdict(found)))
+
+
+if __name__ == "__main__":
+    main()
