@@ -15,7 +15,7 @@ ASLEEP, WAKING, IDLE = "IDLE+POWERED_DOWN", "MIXED+POWERING_UP", "IDLE"
 
 
 class Nodes(Slurm):
-    """What slurmctld shows; POWER_UP makes a node wake, and it registers as soon as somebody looks again."""
+    """What slurmctld shows; POWER_UP makes a node wake, and it has registered at the next look."""
 
     def __init__(self, states: Mapping[str, str], reasons: Mapping[str, str] | None = None) -> None:
         given = reasons or {}
