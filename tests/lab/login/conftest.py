@@ -12,6 +12,9 @@ import pytest
 OFF = {"login_only_with_jobs": False, "login_user_memory": "", "login_user_cpus": 0}
 ON = {"login_only_with_jobs": True, "login_user_memory": "25%", "login_user_cpus": 2, "login_deadline": 45}
 
+PATIENCE = 3600
+"""Seconds for a run of Ansible on a computer that is busy."""
+
 GROUPS = "/run/control-groups"
 """Where containers find control groups of version 1; the name of the directory in them is that of the lab."""
 
@@ -59,7 +62,7 @@ def configure(lab: Any) -> Callable[..., Any]:
 
     def run(*arguments: str, tags: str = "os,login", plain: bool = False, **variables: Any) -> Any:
         given = json.dumps({**ON, **contained(lab), **variables})
-        return lab.ansible("--tags", tags, "--extra-vars", given, *arguments, plain=plain)
+        return lab.ansible("--tags", tags, "--extra-vars", given, *arguments, plain=plain, seconds=PATIENCE)
 
     return run
 
@@ -75,7 +78,7 @@ def closed(lab: Any, configure: Callable[..., Any]) -> Iterator[str]:
     assert run.code == 0, run.output[-5000:]
     lab.wait_until_idle(120)
     yield worker
-    off = lab.ansible("--tags", "os,slurm,login", "--extra-vars", json.dumps(OFF))
+    off = lab.ansible("--tags", "os,slurm,login", "--extra-vars", json.dumps(OFF), seconds=PATIENCE)
     assert off.code == 0, off.output[-5000:]
     if lab.of_containers:
         lab.everywhere(lambda name: lab.host(name).check_output("sudo sh -euc %s %s", UNMOUNT, f"{label}-{name}"))

@@ -15,6 +15,9 @@ AS = "cd / && setpriv --reuid={0} --regid={0} --init-groups --reset-env sh -c"
 LEFT = "setsid sh -c 'setsid sleep 611 & setsid sleep 612' >&- 2>&- <&- & sleep 1"
 """Leaves two processes, each in a session of its own; one has lost its parent."""
 
+REFUSED = "journalctl --identifier={} --since={} | grep 'Authentication failure'"
+"""What daemons of PAM print. By name: journald may find no unit for a process that has ended."""
+
 PASSWORD = "only-of-this-test"
 
 
@@ -69,10 +72,26 @@ def test_cron_runs_nothing_of_users(lab: Any, closed: str) -> None:
     try:
         assert "cron-alice" in lab.root(closed, "crontab -u alice -l")
         lab.insist(closed, "test -e /tmp/cron-root", 150)
-        lab.insist(closed, "journalctl --unit=cron --since=-3min | grep 'Authentication failure'", 30)
+        lab.insist(closed, REFUSED.format("CRON", "-3min"), 30)
         assert lab.root(closed, "ls /tmp/cron-*") == "/tmp/cron-root"
     finally:
         lab.root(closed, "for user in alice root; do crontab -u $user -r; done; rm --force /tmp/cron-*")
+
+
+def test_at_runs_nothing_of_users(lab: Any, closed: str, job: str) -> None:
+    """Neither what alice asks for outside of her job, nor in it; root's, which is asked for last, runs."""
+    since = lab.root(closed, "rm --force /tmp/at-*; date +@%s")
+    try:
+        outside = as_user(lab, closed, "alice", "echo touch /tmp/at-outside | at now")
+        inside = lab.user(f"srun --jobid={job} --overlap sh -c 'echo touch /tmp/at-inside | at now' 2>&1")
+        assert "job " in outside and "job " in inside, f"at accepts both: {outside} {inside}"
+        lab.root(closed, "echo touch /tmp/at-root | at now 2>&1")
+        lab.insist(closed, "test -e /tmp/at-root", 60)
+        lab.insist(closed, f"test $({REFUSED.format('atd', since)} | wc --lines) = 2", 30)
+
+        assert lab.root(closed, "ls /tmp/at-*") == "/tmp/at-root"
+    finally:
+        lab.root(closed, "atq | cut --fields=1 | xargs --no-run-if-empty atrm; rm --force /tmp/at-*")
 
 
 def test_systemd_does_not_start_a_users_manager(lab: Any, closed: str) -> None:
