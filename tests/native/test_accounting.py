@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
+from ansible.module_utils.slurmstead.accounting import storage
 from ansible.module_utils.slurmstead.reach import remote_call
 from slurmstead.paths import ROOT
 from tests.native import conf
@@ -24,7 +26,27 @@ cp -a /var/lib/mysql/. /small
 chown mysql:mysql /small
 mount --move /small /var/lib/mysql 2>/dev/null || mount --bind /small /var/lib/mysql
 """
+LOAD = 1000
+"""Jobs that end while slurmdbd is off: what four full nodes do in an hour with jobs of a minute."""
+
+BACKUP = "/root/backup"
+SAVE = f"""
+import pathlib
+from ansible.module_utils.slurmstead.slurm import state
+state.wait_until_saved(pathlib.Path({STATE!r}))
+state.place(state.read(pathlib.Path({STATE!r})), pathlib.Path({BACKUP!r}), {{uid}}, {{uid}})
+storage.hand_over(storage.dump(), pathlib.Path("{BACKUP}-records"))
+"""
+LOSE = f"""
+set -e
+rm -rf {STATE} /var/lib/mysql/* /var/lib/mysql/.??*
+mariadb-install-db --user=mysql --skip-test-db >/dev/null
+cp -a {BACKUP} {STATE}
+"""
+RESTORE = f'import pathlib\nstorage.restore(pathlib.Path("{BACKUP}-records"))\n'
 SEFF = ROOT / "roles/accounting/files/seff.py"
+# Without a start, sacct shows jobs since midnight.
+SACCT = ("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", "--starttime=now-1days")
 JOB = ("sbatch", "--parsable", "--output=/dev/null", "--mem=10")
 
 
@@ -41,16 +63,33 @@ def submit(cluster: Cluster, what: str, number: int = 1) -> list[str]:
 
 def records(cluster: Cluster) -> dict[str, str]:
     """The states of all recorded jobs, by number; empty if slurmdbd does not answer."""
-    done = cluster.tried("sacct", "--allusers", "--noheader", "--parsable2", "--allocations", "--format=JobID,State")
+    done = cluster.tried(*SACCT, "--format=JobID,State")
     return dict(line.split("|") for line in done.stdout.splitlines())
 
 
 def wait_for_records(cluster: Cluster, numbers: list[str], state: str = "COMPLETED", seconds: float = 120) -> None:
     def all_there() -> bool:
+        nonlocal known
         known = records(cluster)
         return {known.get(number) for number in numbers} == {state}
 
-    cluster.wait_for(all_there, seconds, f"{len(numbers)} jobs are recorded as {state}")
+    known: dict[str, str] = {}
+    try:
+        cluster.wait_for(all_there, seconds, f"{len(numbers)} jobs are recorded as {state}")
+    except AssertionError as error:
+        error.add_note(f"others: { {number: known.get(number) for number in numbers if known.get(number) != state} }")
+        raise
+
+
+def queued(cluster: Cluster, state: str = "PENDING,RUNNING") -> int:
+    """Return how many jobs are in the queue, each task of an array counted."""
+    return len(cluster.run("squeue", "--noheader", "--array", f"--states={state}", "--format=%i").split())
+
+
+def unsent(cluster: Cluster) -> int:
+    """Return how many messages slurmctld has for slurmdbd."""
+    (found,) = re.findall(r"DBD Agent queue size: (\d+)", cluster.run("sdiag"))
+    return int(found)
 
 
 def run(cluster: Cluster, text: str) -> str:
@@ -193,6 +232,56 @@ def test_a_dump_is_restored_and_what_it_replaces_is_kept(recorded: Cluster) -> N
     assert records(recorded) == known
     assert later[0] in recorded.run("sh", "-c", f"zcat {kept}")
     assert recorded.tried("test", "-e", "/var/lib/slurmstead/accounting/restore.sql.gz").returncode == 1
+
+
+@pytest.mark.slow
+def test_no_record_is_lost_while_slurmdbd_is_off_under_load(release: str) -> None:
+    with Cluster(release, 8, database=True) as cluster:
+        early = submit(cluster, "sleep 5", 4)
+        cluster.end("slurmdbd")
+        array = cluster.run(*JOB, f"--array=1-{LOAD}", "--wrap=true", user="alice")
+        cluster.wait_for(lambda: queued(cluster) < LOAD / 2, 900, "half of the jobs end")
+        cluster.restart(CONTROL)
+        cluster.wait_for(lambda: not cluster.run("squeue", "-h"), 900, "all jobs end without slurmdbd")
+        kept = unsent(cluster)
+
+        cluster.start_slurmdbd()
+
+        numbers = [*early, *(f"{array}_{task}" for task in range(1, LOAD + 1))]
+        wait_for_records(cluster, numbers, seconds=300)
+        print(f"{release}: {kept} messages of {len(numbers)} jobs")
+        assert LOAD < kept <= 4 * len(numbers), "docs/accounting.md says how many MaxDBDMsgs hold"
+        assert sorted(records(cluster)) == sorted(numbers)
+
+
+@pytest.mark.slow
+def test_after_a_restore_onto_an_empty_disk_each_job_has_one_record(release: str) -> None:
+    with Cluster(release, 2, database=True) as cluster:
+        numbers = submit(cluster, "true", 4)
+        wait_for_records(cluster, numbers)
+        running = submit(cluster, "until test -e go; do sleep 0.5; done", 8)
+        cluster.wait_for(lambda: queued(cluster, "RUNNING") == 8, 60, "eight jobs run")
+        pending = submit(cluster, "true", 20)
+        run(cluster, STORAGE + SAVE.format(uid=cluster.run("id", "--user", "slurm")))
+
+        cluster.stop(CONTROL, "KILL")
+        for name in ("slurmdbd", "mariadbd"):
+            cluster.end(name, "KILL")
+        cluster.run("sh", "-c", LOSE)
+        cluster.start_database()
+        cluster.run("mariadb", text=storage.SETUP)
+        run(cluster, STORAGE + RESTORE)
+        cluster.start_slurmdbd()
+        compare_ids(cluster)
+        cluster.start(CONTROL)
+        cluster.run("touch", "go", user="alice")
+
+        numbers += running + pending
+        wait_for_records(cluster, numbers, seconds=300)
+        shown = cluster.run(*SACCT, "--duplicates", "--format=JobID")
+        assert sorted(shown.split()) == sorted(numbers)
+        (following,) = submit(cluster, "true")
+        assert int(following) == int(pending[-1]) + 1
 
 
 @pytest.mark.slow
