@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import re
 
+from ansible.module_utils.slurmstead.firewall import table
 from tests.native import conf
-from tests.native.cluster import CONTROL, Cluster
+from tests.native.cluster import CONTROL, MUNGE, Cluster
+from tests.native.test_firewall import LISTEN, connects
 
 HOME = "/share/home/alice"
+
+LOGIN = MUNGE
+"""A machine that has neither a daemon of Slurm nor slurm.conf."""
+
+ASK = ("env", f"SLURM_CONF_SERVER={CONTROL}:6817")
+"""What roles/login/tasks/submit.yml writes into /etc/environment."""
+
+SRUN_PORT = 60001
+"""A port on which srun may listen for output."""
 
 FORGE = """
 export PATH=$PATH:/usr/sbin
@@ -98,3 +109,28 @@ def test_nobody_enters_another_users_job(four: Cluster) -> None:
     assert "Access/permission denied" in step.stderr
     assert re.search("Permission denied|not permitted", entered.stdout)
     assert "uid=" not in step.stdout + entered.stdout
+
+
+def test_a_login_machine_without_slurm_conf_submits_through_the_firewall(four: Cluster) -> None:
+    """node4 plays a machine that is not of the cluster."""
+    unknown = four.tried("sinfo", user="alice", on=LOGIN).stderr
+    four.run("sh", "-c", f"setsid python3 -c '{LISTEN}' {SRUN_PORT} >/dev/null 2>&1 </dev/null &", on=LOGIN)
+    four.wait_for(lambda: connects(four, "node4", LOGIN, SRUN_PORT) == "connected", 10, "it listens")
+    inside = (CONTROL, LOGIN, "node1", "node2", "node3")
+    openings = table.Openings(cluster=[four.addresses[name] for name in inside])
+    for name in inside:
+        four.run("nft", "--file", "-", on=name, text=table.text(openings))
+    try:
+        words = ("--nodelist=node[1-2]", "--nodes=2", "--mem=10", "hostname")
+        direct = four.run(*ASK, "srun", *words, user="alice", on=LOGIN)
+        words = ("--wait", "--nodelist=node3", f"--output={HOME}/said", "--mem=10", "--wrap=srun hostname")
+        four.run(*ASK, "sbatch", *words, user="alice", on=LOGIN)
+        seen = {name: connects(four, name, LOGIN, SRUN_PORT) for name in ("node1", "node4")}
+    finally:
+        for name in inside:
+            four.run("nft", "delete", "table", table.FAMILY, table.NAME, on=name)
+
+    assert "Could not establish a configuration source" in unknown
+    assert sorted(direct.split()) == ["node1", "node2"]
+    assert four.run("cat", f"{HOME}/said") == "node3"
+    assert seen == {"node1": "connected", "node4": "TimeoutError"}

@@ -38,16 +38,17 @@ GROUP_CASES = {
     "a worker in a group with a slip": (
         {"worker": ("node4",), "workers": ("node1", "node2")},
         [
-            "host node4: is in none of the groups control, nfs_server, workers. "
+            "host node4: is in none of the groups control, nfs_server, workers, login. "
             "Put it into one of them, or remove it from the inventory.",
             "group worker (node4): has hosts that are not in workers, and no playbook uses worker. "
             "Move them to workers, or give the group a less similar name.",
         ],
     ),
+    "a machine for users only": ({"workers": ("node1", "node2"), "login": ("node4",)}, []),
     "a host without function": (
         {"workers": ("node1", "node2")},
         [
-            "host node4: is in none of the groups control, nfs_server, workers. "
+            "host node4: is in none of the groups control, nfs_server, workers, login. "
             "Put it into one of them, or remove it from the inventory."
         ],
     ),

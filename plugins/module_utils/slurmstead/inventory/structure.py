@@ -11,6 +11,9 @@ from ansible.module_utils.slurmstead.inventory.model import DropIn, Groups, Inve
 RESERVED_NAMES = frozenset({"all", "default", "localhost", "ungrouped"})
 """ALL and DEFAULT are reserved words of NodeName (slurm.conf(5)); Ansible or every machine uses the others."""
 
+LOGIN = "login"
+"""The group of machines for users, which an inventory need not have."""
+
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 
 
@@ -58,12 +61,13 @@ def no_group_resembles_a_required_one(inventory: Inventory, groups: Groups) -> I
 
 def every_host_has_a_function(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
     """A host outside the cluster's groups would get users and mounts, but no Slurm."""
-    members = {host for group in groups.names for host in inventory.groups.get(group, ())}
+    names = (*groups.names, LOGIN)
+    members = {host for group in names for host in inventory.groups.get(group, ())}
     for host in inventory.hosts:
         if host not in members:
             yield Problem(
                 f"host {host}",
-                f"is in none of the groups {', '.join(groups.names)}",
+                f"is in none of the groups {', '.join(names)}",
                 "Put it into one of them, or remove it from the inventory",
             )
 
