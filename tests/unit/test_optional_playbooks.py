@@ -57,7 +57,7 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
     "configure-accounting.yml": ({}, "accounting"),
     "configure-broker.yml": ({"celery_broker_users": ["alice"]}, "celery_broker"),
     "configure-login.yml": ({"login_only_with_jobs": True}, "login"),
-    "configure-package-cache.yml": ({"package_cache_enabled": True}, "package_cache"),
+    "configure-package-cache.yml": ({"package_cache_enabled": True}, "packages"),
     "configure-power.yml": ({"power_method": "wake_on_lan", "power_idle": "20min"}, "power"),
     "configure-quiet.yml": ({"slurm_quiet": True}, "quiet"),
     "configure-sandbox.yml": ({"sandbox_enabled": True}, "sandbox"),
