@@ -42,7 +42,11 @@ COURSE: dict[str, Any] = {
     "template": "course",
     "low": "requeue",
     "people": [{"name": "alice", "account": "Course"}],
-    "qos": {"course": {"MaxJobsPerUser": 2, "MaxSubmitJobsPerUser": 6, "MaxTRESPerUser": {"cpu": 3}}},
+    "qos": {
+        "course": {"MaxJobsPerUser": 2, "MaxSubmitJobsPerUser": 6, "MaxTRESPerUser": {"cpu": 3}},
+        # Else the limits of students are those of all in `low`.
+        "low": {"MaxTRESPerUser": None},
+    },
 }
 
 
@@ -104,6 +108,35 @@ def test_a_student_is_limited_and_others_are_not(course: Cluster) -> None:
 
     assert taken == {"alice": 6, "bob": 8}
     assert running <= 2
+
+
+@pytest.mark.slow
+def test_students_have_the_limits_of_low_beside_their_own(course: Cluster) -> None:
+    job = ("sbatch", "--hold", "--output=/dev/null", "--mem=10", "--wrap=true")
+    taken = {
+        qos: sum(course.tried(*job, f"--qos={qos}", user="alice").returncode == 0 for _ in range(8))
+        for qos in ("course", "low", "normal")
+    }
+    course.run("scancel", "--user=alice")
+
+    assert taken == {"course": 6, "low": 6, "normal": 0}
+
+
+@pytest.mark.slow
+def test_low_has_no_effect_without_a_way_to_give_way(release: str) -> None:
+    given = {"people": [{"name": "alice", "account": "bio"}], "low": "none"}
+    job = ("sbatch", "--test-only", "--qos=low", "--wrap=true")
+    with Cluster(release, 1, database=True) as cluster:
+        accepted = {}
+        for template in ("lab", "course"):
+            keep(cluster, template=template, **given)
+            keys = {name: str(value) for name, value in slurm_config(Declared(template, **given)).items()}
+            gate_program.run(cluster, "publish", json.dumps(keys))
+            cluster.run("scontrol", "reconfigure")
+            accepted[template] = [cluster.tried(*job, user=user).returncode == 0 for user in ("alice", "bob")]
+
+        # Students could exceed their limits with it.
+        assert accepted == {"lab": [True, True], "course": [False, True]}
 
 
 @pytest.mark.slow
