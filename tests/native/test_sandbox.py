@@ -5,97 +5,19 @@ An image is the machine's own root file system, mounted again: all packages are 
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
-from slurmstead.paths import ROOT
-from tests.native import root
 from tests.native.cluster import Cluster
-
-LIB = "/usr/local/lib/slurmstead"
-PROGRAM = "/usr/local/libexec/slurmstead/sandbox"
-HOME = "/share/home/alice"
-SETTINGS = """{"images": "/share/images", "scratch": "/scratch", "network": false, "network_images": ["online"],
-"paths": ["/share/data"], "processes": 300}"""
-BUNDLE = """{"ociVersion": "1.0.0", "root": {"path": "rootfs"},
-"process": {"args": ["sh"], "cwd": "/", "env": ["PATH=/opt/image:/usr/bin:/bin", "FROM_IMAGE=yes"]}}"""
-
-PREPARE = f"""
-mkdir -p {LIB}/prolog.d {LIB}/epilog.d {PROGRAM.rpartition("/")[0]} /etc/slurmstead /scratch
-mount -t tmpfs -o mode=0711 scratch /scratch
-echo scratch_path=/scratch >/etc/default/slurmstead-scratch
-echo scratch_is_mounted=yes >>/etc/default/slurmstead-scratch
-for image in plain online; do mount -o bind,ro / /share/images/$image/rootfs; done
-mknod -m 0666 /run/fuse c 10 229
-mount --bind /run/fuse /dev/fuse
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
-"""
-"""A worker with scratch. crun wants to see control groups, and any user may open /dev/fuse of a machine with udev."""
-
-SHARE = f"""
-for image in plain online; do
-    mkdir -p /share/images/$image/rootfs
-    cp /dev/stdin /share/images/$image/config.json <<.
-{BUNDLE}
-.
-done
-mkdir -p /share/data
-chmod 1777 /share/data
-chmod 0700 /share/home/*
-echo secret >/share/home/bob/secret
-"""
-
-
-def installed() -> str:
-    """Return the program as the role installs it."""
-    code = "import sys; sys.path.insert(0, 'plugins/filter'); import slurmstead as f; "
-    code += "print(f.standalone_program('sandbox.program'), end='')"
-    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
-def oci_conf() -> str:
-    """Return oci.conf as the role publishes it."""
-    return (ROOT / "roles/slurmctld/templates/oci.conf.j2").read_text().partition("\n")[2]
+from tests.native.sandbox import BUNDLE, HOME, gone, inside, started
 
 
 @pytest.fixture(scope="module")
 def worker(release: str) -> Iterator[Cluster]:
     """A cluster of one worker that runs jobs in images; a test leaves it idle."""
-    conf = {"Prolog": f"{LIB}/prolog", "Epilog": f"{LIB}/epilog"}
-    with Cluster(release, 1, conf, packages=root.SANDBOX) as cluster:
-        cluster.run("sh", "-euc", SHARE)
-        cluster.run("sh", "-euc", PREPARE, on="node1")
-        for name, text in (
-            (f"{LIB}/prolog", (ROOT / "roles/scratch/files/prolog").read_text()),
-            (f"{LIB}/epilog", (ROOT / "roles/scratch/files/epilog").read_text()),
-            (PROGRAM, installed()),
-            ("/etc/slurmstead/sandbox.json", SETTINGS),
-        ):
-            cluster.run("tee", name, on="node1", text=text)
-            cluster.run("chmod", "0755", name, on="node1")
-        cluster.run("tee", "/etc/slurm/oci.conf", text=oci_conf())
-        # No daemon is restarted for it (conf/needs.py).
-        cluster.run("scontrol", "reconfigure")
-        there = ("test", "-e", "/run/slurm/conf/oci.conf")
-        cluster.wait_for(lambda: cluster.tried(*there, on="node1").returncode == 0, 60, "slurmd has oci.conf")
-        cluster.wait_until_idle()
+    with started(release) as cluster:
         yield cluster
-
-
-def inside(
-    cluster: Cluster, script: str, image: str = "plain", seconds: float = 60
-) -> subprocess.CompletedProcess[str]:
-    """Run a script as alice in an image."""
-    words = ("srun", "--mem=100", f"--container=/share/images/{image}", "sh", "-c", script)
-    return cluster.tried(*words, user="alice", seconds=seconds)
-
-
-def gone(cluster: Cluster) -> bool:
-    """Say whether no job and no directory of one is left."""
-    return not cluster.run("squeue", "--noheader") and not cluster.run("ls", "-A", "/scratch", on="node1")
 
 
 def test_a_job_has_a_root_file_system_of_its_own(worker: Cluster) -> None:
@@ -140,6 +62,8 @@ def test_nothing_of_others_is_seen(worker: Cluster) -> None:
         pytest.param("munge -n", id="MUNGE"),
         pytest.param("sinfo", id="slurmctld"),
         pytest.param("python3 -c 'import socket; socket.create_connection((\"10.1.0.1\", 6817), 2)'", id="network"),
+        pytest.param("python3 -c 'import socket; socket.socket(socket.AF_VSOCK)'", id="host of a virtual machine"),
+        pytest.param("python3 -c 'import socket; socket.socket(socket.AF_ALG)'", id="cryptography of the kernel"),
         pytest.param("mknod /tmp/disk b 8 0", id="disk"),
         pytest.param("cat /dev/mem", id="memory"),
         pytest.param("cat /dev/kmsg", id="log of the kernel"),
@@ -217,6 +141,32 @@ def test_a_cancelled_job_leaves_no_process(worker: Cluster) -> None:
     worker.wait_for(lambda: gone(worker), 90, "the job has ended")
     left = worker.run("ps", "-e", "-o", "user=,args=", on="node1")
     assert "alice" not in left and "987" not in left and "fuse-overlayfs" not in left
+
+
+@pytest.mark.slow
+def test_no_file_of_slurmstepd_is_left_open(worker: Cluster) -> None:
+    done = inside(worker, "python3 -c 'import os; print(*sorted(os.listdir(\"/proc/self/fd\")))'")
+
+    assert done.stdout.split() == ["0", "1", "2", "3"], "3 is the directory that is listed"
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_scratch_and_ends_with_the_job(worker: Cluster) -> None:
+    script = "dd if=/dev/zero of=/var/full bs=1M 2>&1 | grep -o 'No space left'; echo full; sleep 300"
+    number = worker.run(
+        *("sbatch", "--parsable", "--mem=100", f"--output={HOME}/disk", "--container=/share/images/plain"),
+        *("--wrap", script),
+        user="alice",
+    )
+    worker.wait_for(lambda: "full" in worker.tried("cat", f"{HOME}/disk").stdout, 120, "scratch is full")
+    other = worker.run(
+        "srun", "--mem=100", "sh", "-c", "echo mine >/tmp/mine; cat /tmp/mine; df /tmp /scratch", user="bob"
+    )
+    worker.run("scancel", number)
+
+    assert worker.run("cat", f"{HOME}/disk").startswith("No space left")
+    assert other.startswith("mine\n") and " 100% /scratch" in other
+    worker.wait_for(lambda: gone(worker), 60, "nothing is left on scratch")
 
 
 @pytest.mark.slow

@@ -90,6 +90,7 @@ SCENARIOS = (
     Scenario("power", NATIVE_LAB, destroys=True),
     Scenario("limit", NATIVE_LAB),
     Scenario("people", NATIVE_LAB),
+    Scenario("sandbox", NATIVE_LAB),
     Scenario("gate", NATIVE_LAB),
     Scenario("submit", NATIVE_LAB),
     Scenario("backup", NATIVE_LAB),

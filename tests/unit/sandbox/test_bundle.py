@@ -84,3 +84,10 @@ def test_no_new_namespace_passes_the_filter() -> None:
 
     assert sum(flags) == bundle.NEW_NAMESPACES
     assert all(flag.bit_count() == 1 for flag in flags)
+
+
+def test_sockets_that_no_namespace_separates_are_refused() -> None:
+    rules = bundle.configuration(GIVEN, TASK, "/")["linux"]["seccomp"]["syscalls"]
+    refused = [rule["args"] for rule in rules if rule["names"] == ["socket"]]
+
+    assert refused == [[{"index": 0, "op": "SCMP_CMP_EQ", "value": family}] for family in (38, 40)]

@@ -32,6 +32,9 @@ REFUSED = (
 """System calls that no program of a job needs, and that have been used to leave containers."""
 
 EPERM, ENOSYS = 1, 38
+AF_ALG, AF_VSOCK = 38, 40
+"""Sockets of the kernel's cryptography, and to the host of a virtual machine: no network namespace separates them."""
+
 NEW_NAMESPACES = 0x7E020000
 """CLONE_NEW* of clone(2)."""
 
@@ -141,7 +144,7 @@ def _system(task: Task) -> list[dict[str, Any]]:
 def _filter() -> dict[str, Any]:
     """Return the rules of seccomp(2)."""
     refused = {"action": "SCMP_ACT_ERRNO", "errnoRet": EPERM}
-    masked = {"index": 0, "op": "SCMP_CMP_MASKED_EQ"}
+    masked, equal = ({"index": 0, "op": f"SCMP_CMP_{name}"} for name in ("MASKED_EQ", "EQ"))
     flags = [1 << bit for bit in range(32) if NEW_NAMESPACES >> bit & 1]
     return {
         "defaultAction": "SCMP_ACT_ALLOW",
@@ -149,6 +152,7 @@ def _filter() -> dict[str, Any]:
             {"names": list(REFUSED), **refused},
             # A filter cannot see the flags of clone3; without it, the C library calls clone.
             {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": ENOSYS},
+            *({"names": ["socket"], "args": [{**equal, "value": kind}], **refused} for kind in (AF_ALG, AF_VSOCK)),
             *({"names": ["clone"], "args": [{**masked, "value": flag, "valueTwo": flag}], **refused} for flag in flags),
         ],
     }

@@ -1,0 +1,107 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""The images on the share: their names, what is known of each, and the jobs that use them.
+
+An image is a directory: `rootfs`, config.json, which Slurm reads, and image.json, which says where it comes from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+RELEASE = re.compile(r"[a-z]+")
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+VENV = "/opt/venv"
+"""Where the packages of requirements.txt are."""
+
+NOT_OURS = ("HOME", "HOSTNAME", "PWD", "SHLVL", "TERM", "USER")
+"""Variables of an archive that a job has itself."""
+
+
+ENDED = (
+    *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
+    *("REVOKED", "TIMEOUT"),
+)
+"""States of jobs that slurmctld still remembers."""
+
+
+class ImageError(Exception):
+    """An image cannot be made or removed. The message says what to do."""
+
+
+def refusal(name: str) -> str:
+    """Say why a name cannot be that of an image; empty if it can.
+
+    >>> refusal("python-3.11"), refusal("../python")
+    ('', "'../python' is not a name for an image: use a-z, 0-9, `.`, `_` and `-`, at most 63 of them, as in python-3")
+    """
+    if NAME.fullmatch(name):
+        return ""
+    return f"{name!r} is not a name for an image: use a-z, 0-9, `.`, `_` and `-`, at most 63 of them, as in python-3"
+
+
+def bundle(environment: list[str]) -> dict[str, Any]:
+    """Return config.json. Slurm wants all of it; only `env` counts."""
+    process = {"args": ["sh"], "cwd": "/", "env": environment}
+    return {"ociVersion": "1.0.0", "root": {"path": "rootfs"}, "process": process}
+
+
+def environment(unpacked: Mapping[str, Any]) -> list[str]:
+    """Return the variables of an archive, from the config.json that umoci wrote.
+
+    >>> environment({"process": {"env": ["PATH=/bin", "HOME=/root", "LANG=C.UTF-8"]}})
+    ['PATH=/bin', 'LANG=C.UTF-8']
+    """
+    given = unpacked.get("process", {}).get("env", [])
+    return [entry for entry in given if entry.partition("=")[0] not in NOT_OURS]
+
+
+def listed(store: Path) -> list[dict[str, Any]]:
+    """Return all images with what is known of them, by name. One that was made by hand has no date and no size."""
+    found = []
+    for path in sorted(store.iterdir()) if store.is_dir() else []:
+        if NAME.fullmatch(path.name) and (path / "config.json").is_file():
+            note = path / "image.json"
+            known = json.loads(note.read_text()) if note.is_file() else {}
+            found.append({"source": "made by hand", "made": "", "bytes": 0, **known, "name": path.name})
+    return found
+
+
+def users(jobs: str, steps: str, images: str) -> dict[str, list[str]]:
+    """Return the numbers of the jobs that use each image, from `scontrol --oneliner show job` and `… show step`.
+
+    >>> jobs = "JobId=7 WorkDir=/home/a Container=../../share/images/python\\nJobId=8 JobName=x WorkDir=/home/a"
+    >>> jobs += "\\nJobId=6 JobState=FAILED WorkDir=/ Container=/share/images/python"
+    >>> users(jobs, "StepId=8.0 UserId=1 Container=/share/images/r/ State=RUNNING", "/share/images")
+    {'python': ['7'], 'r': ['8']}
+    """
+    found: dict[str, set[str]] = {}
+    where: dict[str, str] = {}
+    for line in jobs.splitlines():
+        fields = dict(_fields(line))
+        where[fields.get("JobId", "")] = fields.get("WorkDir", "/")
+    for line in (*jobs.splitlines(), *steps.splitlines()):
+        fields = dict(_fields(line))
+        number = (fields.get("JobId") or fields.get("StepId", "")).partition(".")[0]
+        if not number or "Container" not in fields or fields.get("JobState") in ENDED:
+            continue
+        path = os.path.realpath(os.path.join(where.get(number, "/"), fields["Container"]))
+        directory, name = os.path.split(path)
+        if directory == os.path.realpath(images):
+            found.setdefault(name, set()).add(number)
+    return {name: sorted(numbers, key=int) for name, numbers in sorted(found.items())}
+
+
+def _fields(line: str) -> Iterator[tuple[str, str]]:
+    """Return the fields of a line of scontrol. A value with spaces is cut; none that is used here has any."""
+    for word in line.split():
+        key, equals, value = word.partition("=")
+        if equals:
+            yield key, value

@@ -1,0 +1,55 @@
+"""What `stead image` refuses before it asks a machine, and what it sends."""
+
+import pathlib
+import tarfile
+
+import pytest
+
+from slurmstead.cluster import images
+from slurmstead.errors import UsageError
+
+HERE = pathlib.Path(__file__)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "said"),
+    [
+        ("../x", images.Parts(), "is not a name for an image"),
+        ("x", images.Parts(archive=HERE, packages=["git"]), "--archive cannot be used with other options"),
+        ("x", images.Parts(wheels=HERE.parent), "--wheels needs --requirements"),
+        ("x", images.Parts(wheels=HERE.parent, requirements=HERE), "no wheel is in"),
+        ("x", images.Parts(packages=["git; id"]), "'git; id' is not a package of Debian"),
+        ("x", images.Parts(release="../12"), "'../12' is not a release of Debian"),
+        ("x", images.Parts(requirements=HERE / "none"), "--requirements: there is no file"),
+        ("x", images.Parts(archive=HERE / "none"), "--archive: there is no file"),
+    ],
+)
+def test_a_wrong_request_is_refused(name, parts, said):
+    with pytest.raises(UsageError, match=said):
+        images.check(name, parts)
+
+
+def test_the_files_are_packed_under_their_own_names(tmp_path):
+    (tmp_path / "needs.txt").write_text("numpy\n")
+    (tmp_path / "numpy-2.whl").write_text("wheel")
+    parts = images.Parts(requirements=tmp_path / "needs.txt", wheels=tmp_path)
+
+    images.check("x", parts)
+    with images.given(parts) as path, tarfile.open(path) as packed:
+        assert packed.getnames() == ["requirements.txt", "wheels/numpy-2.whl"]
+    assert not pathlib.Path(path).exists()
+
+
+def test_without_files_nothing_is_sent():
+    with images.given(images.Parts(packages=["git"])) as path:
+        assert path == ""
+
+
+def test_a_table_says_who_uses_an_image():
+    made = {"name": "python", "bytes": 300 << 20, "made": "2026-11-26T10:00:00+00:00", "source": "Debian bookworm"}
+    own = {"name": "own", "bytes": 0, "made": "", "source": "made by hand"}
+
+    assert images.lines(images.Found([own, made], {"python": [str(number) for number in range(7)]})) == [
+        "own     -        -           no job               made by hand",
+        "python  300 MiB  2026-11-26  job 0, 1, 2, 3, 4 …  Debian bookworm",
+    ]
