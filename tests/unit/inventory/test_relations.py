@@ -468,6 +468,25 @@ ROUTER_CASES = {
         "Name a directory of data, as in /share/data.",
     ),
     "an image without processes": case("sandbox_processes", 1, "is 1, too few for a program. Write at least 64."),
+    "a partition that does not exist demands images": case(
+        "sandbox_partitions",
+        ["curse"],
+        'has "curse", which is not a partition. Write one of course, quiet.',
+        sandbox_enabled=True,
+        slurm_partitions={"course": {"Nodes": "ALL"}},
+    ),
+    "images that no job can have are demanded": case(
+        "sandbox_accounts",
+        ["students"],
+        "is set, but no job can run in an image. Set sandbox_enabled too, or remove it.",
+    ),
+    "two job_submit plugins": case(
+        "sandbox_partitions",
+        ["main"],
+        "needs its own job_submit.lua, but slurm_config has JobSubmitPlugins=partition. Remove one of both.",
+        sandbox_enabled=True,
+        slurm_config={"JobSubmitPlugins": "partition"},
+    ),
     "a VPN without a network": case(
         "vpn_network",
         "10.79.0.1/24",

@@ -103,6 +103,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     network.macs_are_macs,
     sandbox.sandbox_paths_can_be_shown,
     sandbox.sandbox_processes_are_possible,
+    sandbox.sandboxes_are_demanded_where_they_are,
     vpn.the_vpn_has_a_network_of_its_own,
     vpn.vpn_ports_are_possible,
     vpn.the_vpn_is_reached_somewhere,

@@ -1,0 +1,67 @@
+"""A partition or an account demands an image: slurmctld refuses other jobs, and says what to add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from slurmstead.paths import ROOT
+from tests.native import conf
+from tests.native.cluster import Cluster
+from tests.native.sandbox import started
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = ROOT / "tests/unit/golden/slurmctld/job_submit.lua"
+IMAGE = "--container=/share/images/plain"
+PARTITION = "partition course: jobs run in images only. Add --container=/share/images/NAME."
+
+
+@pytest.fixture(scope="module")
+def demanding(release: str) -> Iterator[Cluster]:
+    """A cluster whose partition `course` and account `students` demand an image, switched on while it runs."""
+    with started(release, partitions=f"{conf.PARTITIONS}\nPartitionName=course Nodes=ALL") as cluster:
+        cluster.run("tee", "/etc/slurm/job_submit.lua", text=SCRIPT.read_text())
+        cluster.run("tee", "-a", "/etc/slurm/slurm.conf", text="JobSubmitPlugins=lua\n")
+        cluster.run("scontrol", "reconfigure")
+        cluster.wait_until_idle()
+        yield cluster
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--partition=course"], PARTITION, id="partition"),
+        pytest.param(["--partition=main,course"], PARTITION, id="one of two partitions"),
+        pytest.param(["--account=students"], "account students: jobs run in images only.", id="account"),
+    ],
+)
+def test_a_job_without_an_image_is_refused(demanding: Cluster, words: list[str], said: str) -> None:
+    for command in (["sbatch", "--wrap=true"], ["srun", "true"], ["salloc", "true"]):
+        done = demanding.tried(command[0], "--mem=100", *words, *command[1:], user="alice")
+        assert done.returncode != 0, command
+        assert said in done.stderr
+
+
+@pytest.mark.parametrize("words", [["--partition=course"], ["--account=students"]])
+def test_a_job_in_an_image_runs(demanding: Cluster, words: list[str]) -> None:
+    assert demanding.run("srun", "--mem=100", *words, IMAGE, "id", "-un", user="alice") == "alice"
+
+
+def test_other_jobs_are_as_before(demanding: Cluster) -> None:
+    assert demanding.run("srun", "--mem=100", "--account=others", "id", "-un", user="alice") == "alice"
+
+
+def test_a_waiting_job_cannot_be_moved_there(demanding: Cluster) -> None:
+    submit = ("sbatch", "--parsable", "--hold", "--mem=100", "--output=/dev/null", "--wrap=true")
+    plain, inside = (demanding.run(*submit, *words, user="alice") for words in ([], [IMAGE]))
+
+    moved = [
+        demanding.tried("scontrol", "update", f"job={job}", "partition=course", user="alice") for job in (plain, inside)
+    ]
+    kept = demanding.tried("scontrol", "update", f"job={plain}", "timelimit=7", user="alice")
+    by_root = demanding.tried("scontrol", "update", f"job={plain}", "partition=course")
+    demanding.run("scancel", plain, inside)
+
+    assert [done.returncode == 0 for done in (*moved, kept, by_root)] == [False, True, True, True]
