@@ -11,7 +11,7 @@ description:
   - Works on the machine that stores the share. An image is complete, or it does not exist.
   - All files of an image belong to root, only root can write them, and no program in it is setuid.
 attributes:
-  check_mode: {support: none}
+  check_mode: {support: full}
 options:
   store: {type: path, required: true, description: Directory of the images.}
   state: {type: str, choices: [present, absent, listed], required: true, description: What to do.}
@@ -19,7 +19,7 @@ options:
   release: {type: str, default: '', description: Release of Debian; by default this machine's.}
   packages: {type: list, elements: str, default: [], description: Packages of Debian.}
   given: {type: path, description: 'Tar file with requirements.txt, wheels/ or archive.tar.'}
-  archive: {type: str, default: '', description: Name of the archive in O(given); empty if there is none.}
+  archive: {type: str, default: '', description: Name of the archive in O(given), or empty.}
   used: {type: dict, default: {}, description: Numbers of the jobs that use an image, by its name.}
 author: [Slurmstead]
 """
@@ -58,11 +58,14 @@ def main() -> None:
             "archive": {"type": "str", "default": ""},
             "used": {"type": "dict", "default": {}},
         },
+        supports_check_mode=True,
     )
     given = module.params
     store, name = given["store"], given["name"]
     try:
-        if given["state"] == "present":
+        if module.check_mode:
+            pass
+        elif given["state"] == "present":
             building.build(
                 store,
                 name=name,

@@ -71,7 +71,7 @@ PLUGINS = House(
         "network": "nftables",
         "discover": "hardware power reach storage",
         "quiet": "",
-        "sandbox": "",
+        "sandbox": "reach",
         "vpn": "nftables",
         "nftables": "",
         "reach": "",

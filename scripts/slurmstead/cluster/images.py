@@ -74,7 +74,7 @@ def check(name: str, parts: Parts | None = None) -> None:
 
 @contextlib.contextmanager
 def given(parts: Parts) -> Iterator[str]:
-    """Yield the path of a tar file with the files that go into an image; empty if there are none."""
+    """Yield the path of a tar file with the files that go into an image; empty without any."""
     files = {"requirements.txt": parts.requirements, "archive.tar": parts.archive}
     wheels = {f"wheels/{path.name}": path for path in sorted(parts.wheels.glob("*.whl"))} if parts.wheels else {}
     chosen = {name: path for name, path in {**files, **wheels}.items() if path}

@@ -834,7 +834,7 @@ def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Sai
     everywhere |= {"accounts_by_hand": ["ubuntu"], "slurm_private_jobs": False, "accounting_enabled": False}
     everywhere |= {"shares_accounts": {"bio": {}}, "shares_qos": {"gpu": {}}, "shares_users": {"ann": {}}}
     everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
-    everywhere |= {"celery_broker_groups": ["lab"]}
+    everywhere |= {"celery_broker_groups": ["lab"], "sandbox_accounts": ["lab"], "sandbox_partitions": ["main"]}
 
     found = said(everywhere=everywhere, node4={variable: own})
 
