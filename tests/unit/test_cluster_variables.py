@@ -17,7 +17,7 @@ DEFAULTS = {
     for path in (ROOT / "roles").glob("*/defaults/main.yml")
     for name, value in (yaml.safe_load(path.read_text()) or {}).items()
 }
-LITERAL = re.compile(r"\b(\w+) \| default\(('[^']*'|\[\])\)")
+LITERAL = re.compile(r"\b(\w+) \| default\(('[^']*'|\[\]|[0-9]+|true|false)\)")
 """A variable of the inventory, and what it is where the inventory does not say."""
 RESULT = re.compile(r"^\s*register: (\w+)$", re.MULTILINE)
 
