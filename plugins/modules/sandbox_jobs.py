@@ -39,15 +39,15 @@ def main() -> None:
         argument_spec={"images": {"type": "path", "required": True}},
         supports_check_mode=True,
     )
-    shown = []
+    shown = {}
     for kind in ("job", "step"):
         code, out, err = run("scontrol", "--oneliner", "show", kind, seconds=SECONDS)
         if code:
             module.fail_json(
                 msg=f"slurmctld cannot say which images are in use: {err.strip() or out.strip()}. Nothing was changed"
             )
-        shown.append(out)
-    module.exit_json(changed=False, used=images.users(*shown, module.params["images"]))
+        shown[kind] = out
+    module.exit_json(changed=False, used=images.users(shown["job"], shown["step"], module.params["images"]))
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def build(directory: str, **given: Any) -> None:
                 _checked("tar", "--extract", f"--file={wanted.given}", f"--directory={new / 'given'}")
             variables, source = _unpacked(new, wanted) if wanted.archive else _debian(new, wanted)
             shutil.rmtree(new / "given")
-            made = datetime.datetime.now(tz=datetime.UTC).isoformat(timespec="seconds")
+            made = datetime.datetime.now(tz=datetime.timezone.utc).isoformat(timespec="seconds")
             note = {"source": source, "made": made, "bytes": protect(new / "rootfs")}
             for file, content in (("config.json", images.bundle(variables)), ("image.json", note)):
                 (new / file).write_text(json.dumps(content, indent=2) + "\n")
