@@ -42,6 +42,7 @@ share = importlib.import_module("ansible.module_utils.slurmstead.storage.share")
 parameters = importlib.import_module("ansible.module_utils.slurmstead.hardware.slurmd_parameters")
 nfs = importlib.import_module("ansible.module_utils.slurmstead.storage.nfs")
 power_times = importlib.import_module("ansible.module_utils.slurmstead.power.times")
+notebooks = importlib.import_module("ansible.module_utils.slurmstead.jupyterhub.profiles")
 network_dnsmasq = importlib.import_module("ansible.module_utils.slurmstead.network.dnsmasq")
 network_plan = importlib.import_module("ansible.module_utils.slurmstead.network.plan")
 network_table = importlib.import_module("ansible.module_utils.slurmstead.network.table")
@@ -136,6 +137,12 @@ def _people(path: pathlib.Path, today: str, _changed: int, _size: int) -> dict[s
         found: dict[str, Any] = people_accounts.accounts(people_file.read(path), today)
     except people_file.PeopleError as error:
         raise AnsibleFilterError(str(error)) from error
+    return found
+
+
+def notebook_profiles(profiles: Mapping[str, Mapping[str, Any]], quiet: bool) -> dict[str, dict[str, Any]]:
+    """Return profiles of notebooks as the hub reads them."""
+    found: dict[str, dict[str, Any]] = notebooks.for_hub(profiles, quiet=quiet)
     return found
 
 
@@ -461,6 +468,7 @@ class FilterModule:
             "nfsd_threads": nfs.threads,
             "node_addresses": node_addresses,
             "partitions": refusing(partitions),
+            "notebook_profiles": notebook_profiles,
             "people": people,
             "power_machines": power_machines,
             "problem_lines": problem_lines,

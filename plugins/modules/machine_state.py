@@ -46,6 +46,7 @@ ansible_facts:
     accounting_exists: {description: Whether slurmdbd was configured here., type: bool}
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
+    jupyterhub_exists: {description: Whether this machine has a hub for notebooks., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
     sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
     package_cache_exists: {description: Whether apt of this machine asks the cache., type: bool}
@@ -93,6 +94,9 @@ SANDBOX = Path("/etc/slurmstead/sandbox.json")
 
 PACKAGE_CACHE = Path("/etc/apt/apt.conf.d/53slurmstead-cache")
 """See the role package_cache."""
+
+JUPYTERHUB = Path("/etc/systemd/system/slurmstead-jupyterhub.service")
+"""The unit of the role jupyterhub."""
 
 VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 """The unit of the role vpn."""
@@ -175,6 +179,7 @@ def main() -> None:
         "slurm_version": version,
         "accounting_exists": ACCOUNTING.exists(),
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
+        "jupyterhub_exists": JUPYTERHUB.exists(),
         "login_exists": LOGIN.exists(),
         "package_cache_exists": PACKAGE_CACHE.exists(),
         "power_saving_exists": POWER_SAVING.exists(),

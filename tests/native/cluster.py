@@ -57,7 +57,7 @@ class Cluster:
     """One cluster; `conf` are keys of slurm.conf that differ from conf.DEFAULTS.
 
     With `database`, control also has MariaDB and slurmdbd; `accounting=False` leaves them out of slurm.conf.
-    `users` are numbers by name, `packages` those of Debian that it has in addition.
+    `users` are numbers by name, `packages` those of Debian that it has in addition, and `layer` has further files.
     """
 
     running: list[Cluster] = []
@@ -74,6 +74,7 @@ class Cluster:
         users: Mapping[str, int] = USERS,
         partitions: str = settings.PARTITIONS,
         packages: Sequence[str] = (),
+        layer: pathlib.Path | None = None,
     ) -> None:
         self.release = release
         self.version = root.RELEASES[release]
@@ -84,6 +85,7 @@ class Cluster:
         self.users = users
         self.partitions = partitions
         self.packages = (*root.PACKAGES, *packages, *(root.DATABASE if database else ()))
+        self.layer = layer
         self.keys = {**(settings.ACCOUNTING if database and accounting else {}), **(conf or {})}
         self.pids: dict[str, int] = {}
         self.seconds = 0.0
@@ -105,7 +107,8 @@ class Cluster:
             env=ENVIRONMENT,
         )
         try:
-            self._tell("cluster", str(packages), self.addresses, list(self.users), self._files(packages))
+            layers = [str(self.layer)] if self.layer else []
+            self._tell("cluster", str(packages), self.addresses, list(self.users), self._files(packages), *layers)
             self._init = gate_process.first(self._process, time.monotonic() + 10)
             self.running.append(self)
             self.boot(MUNGE)

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 PLACE = pathlib.Path("/mnt")
 """Where the cluster's files are: in memory, and visible to this cluster only."""
 
-PACKAGES = PLACE / "packages"
+PACKAGES, LAYER = PLACE / "packages", PLACE / "layer"
 
 OUTER, INNER, GATEWAY = "02:00:00:00:00:01", "02:00:00:00:00:02", "169.254.0.1"
 """The same at each cable: no two cables share a network."""
@@ -62,17 +62,22 @@ def ip(lines: Iterable[str]) -> None:
 
 
 class Machines:
-    """The machines of a cluster. `addresses` are by name; the files are by machine, those of all of them under ""."""
+    """The machines of a cluster. `addresses` are by name; the files are by machine, those of all of them under "".
 
-    def __init__(self, root: str, addresses: dict[str, str], homes: list[str], files: Files) -> None:
+    Each machine has those of the directories `root` and `layer`.
+    """
+
+    def __init__(self, root: str, addresses: dict[str, str], homes: list[str], files: Files, layer: str = "") -> None:
         self.addresses = addresses
         self.pids: dict[str, int] = {}
         self.waiting: dict[str, socket.socket] = {}
         # It may be below what is hidden now.
-        packages = os.open(root, os.O_PATH)
+        below = {PACKAGES: os.open(root, os.O_PATH), **({LAYER: os.open(layer, os.O_PATH)} if layer else {})}
         mount("tmpfs", PLACE, "tmpfs")
-        mount(f"/proc/self/fd/{packages}", PACKAGES, "", MS_BIND)
-        os.close(packages)
+        for path, place in below.items():
+            mount(f"/proc/self/fd/{place}", path, "", MS_BIND)
+            os.close(place)
+        self.lower = ":".join(map(str, (PLACE / "common", *reversed(below))))
         for name, those in files.items():
             base = PLACE / "machines" / name / "upper" if name else PLACE / "common"
             for place, (text, mode, owner) in those.items():
@@ -150,7 +155,7 @@ class Machines:
             new / "root",
             "overlay",
             0,
-            f"lowerdir={PLACE}/common:{PACKAGES},upperdir={new}/upper,workdir={new}/work",
+            f"lowerdir={self.lower},upperdir={new}/upper,workdir={new}/work",
         )
         os.chdir(new / "root")
         mount("proc", "proc", "proc")

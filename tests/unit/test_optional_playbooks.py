@@ -56,6 +56,7 @@ NONE = {"accounting_enabled": False}
 CASES: dict[str, tuple[dict[str, object], str]] = {
     "configure-accounting.yml": ({}, "accounting"),
     "configure-broker.yml": ({"celery_broker_users": ["alice"]}, "celery_broker"),
+    "configure-jupyterhub.yml": ({"jupyterhub_enabled": True}, "jupyterhub"),
     "configure-login.yml": ({"login_only_with_jobs": True}, "login"),
     "configure-package-cache.yml": ({"package_cache_enabled": True}, "packages"),
     "configure-power.yml": ({"power_method": "wake_on_lan", "power_idle": "20min"}, "power"),

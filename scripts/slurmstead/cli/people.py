@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from slurmstead.cli.consoles import messages, out
-from slurmstead.cli.options import Inventory
+from slurmstead.cli.options import Inventory, Plain
 from slurmstead.errors import UsageError
 
 if TYPE_CHECKING:
@@ -131,3 +131,12 @@ def remove(names: Names, inventory: Inventory, yes: Yes = False) -> None:
 
     book = work.read(inventory)
     _settle(book, work.changed(book, names, state="removed"), yes)
+
+
+@people.command()
+def invite(names: Names, inventory: Inventory, plain: Plain = False) -> None:
+    """Print a link for each person, with which to choose a password for notebooks, once, within a week."""
+    from slurmstead.cluster import invite as work
+
+    for name, link in work.invited(messages, inventory, dict.fromkeys(names), plain=plain).items():
+        out.print(Text(f"{name}  {link}"), soft_wrap=True)

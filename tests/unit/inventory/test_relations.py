@@ -505,6 +505,66 @@ ROUTER_CASES = {
         "home example",
         'is "home example", which is not an address or name. Write it as in home.example.org or 198.51.100.7, and '
         ":PORT after it if the house forwards another port.",
+    "the hub's own port": case(
+        "jupyterhub_port", 8081, "is 8081, which is the hub's own port. Choose another one.", jupyterhub_enabled=True
+    ),
+    "a certificate without its key": case(
+        "jupyterhub_key",
+        "",
+        "is empty, but jupyterhub_certificate is set. Set both, or delete jupyterhub_certificate.",
+        jupyterhub_certificate="/etc/ssl/hub.crt",
+    ),
+    "a certificate that is elsewhere": case(
+        "jupyterhub_certificate",
+        "hub.crt",
+        'is "hub.crt", which is not an absolute path. Write the path of the file on control.',
+        jupyterhub_key="/etc/ssl/hub.key",
+    ),
+    "an address of the hub with a scheme": case(
+        "jupyterhub_names",
+        ["https://hub.lan"],
+        'has "https://hub.lan", which is not a name of a host. Write no scheme and no port.',
+    ),
+    "notebooks that end before they begin": case(
+        "jupyterhub_idle_minutes", -1, "is -1. Write minutes, or 0 to end no notebook."
+    ),
+    "notebooks that never wait": case("jupyterhub_start_minutes", 0, "is 0. Write at least 1."),
+    "notebooks beside the share": (
+        {"jupyterhub_kernel_directory": "/opt/notebooks", "jupyterhub_enabled": True},
+        "jupyterhub_kernel_directory (node1): is /opt/notebooks, which is not on the share. "
+        "Choose a directory below /share.",
+    ),
+    "no profile": case("jupyterhub_profiles", {}, "is empty. Declare one profile or more, or delete the variable."),
+    "a profile with a strange name": case(
+        "jupyterhub_profiles",
+        {"Very large": {}},
+        'has "Very large", which cannot be the name of a profile. '
+        "Begin with a small letter; small letters, digits, _ and - may follow.",
+    ),
+    "a profile that is a number": case(
+        "jupyterhub_profiles", {"small": 1}, "has small, which is not a mapping. Write it as in {cpus: 1}."
+    ),
+    "a profile with an unknown key": case(
+        "jupyterhub_profiles",
+        {"small": {"cpu": 1}},
+        'has small with the unknown key "cpu". Did you mean cpus?',
+    ),
+    "a profile without a CPU": case(
+        "jupyterhub_profiles", {"small": {"cpus": 0}}, "has small with cpus 0. Write a number, at least 1."
+    ),
+    "a profile with a size that is none": case(
+        "jupyterhub_profiles", {"small": {"memory": "lots"}}, 'has small with memory "lots". Write it as in 4G.'
+    ),
+    "a profile with a command": case(
+        "jupyterhub_profiles",
+        {"small": {"options": ["--qos=low; rm"]}},
+        'has small with the option "--qos=low; rm". '
+        "Write a long option of sbatch, as in --qos=low, without spaces and quotes.",
+    ),
+    "a profile that sets what the hub sets": case(
+        "jupyterhub_profiles",
+        {"small": {"options": ["--export=ALL"]}},
+        'has small with the option "--export=ALL". Remove it, because the hub sets it.',
     ),
     "no port of a VPN": case("vpn_port", 0, "has 0, which is not a port. Write a number from 1 to 65535."),
     "BMCs without a network": case(

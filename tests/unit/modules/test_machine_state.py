@@ -93,6 +93,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "slurm_version": "22.05",
         "accounting_exists": False,
         "broker_exists": False,
+        "jupyterhub_exists": False,
         "login_exists": False,
         "package_cache_exists": False,
         "power_saving_exists": False,

@@ -18,6 +18,7 @@ CLUSTER_WIDE = (
     "celery_broker_users",
     "julia_archives",
     "julia_directory",
+    "jupyterhub_kernel_directory",
     "login_only_with_jobs",
     "nfs_client_path",
     "nfs_client_source",

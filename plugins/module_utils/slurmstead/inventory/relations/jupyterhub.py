@@ -1,0 +1,122 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""Rules for the hub of notebooks."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_mean, shown
+from ansible.module_utils.slurmstead.inventory.relations.firewall import wrong_ports
+from ansible.module_utils.slurmstead.jupyterhub import profiles
+
+TAKEN = {8001: "the proxy's own", 8081: "the hub's own"}
+
+LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+KEYS = ("cpus", "memory", "time", "partition", "gpus", "description", "options")
+PATTERNS = {
+    "memory": (profiles.MEMORY, "Write it as in 4G"),
+    "time": (profiles.TIME, 'Write it as in "8:00:00" or "1-12"'),
+    "partition": (re.compile(r"[\w.,-]+"), "Name a partition of Slurm"),
+}
+
+
+def hub_port_is_free(jupyterhub_enabled: bool, jupyterhub_port: int) -> Iterator[Violation]:
+    """The port of HTTPS is not one that hub and proxy use themselves."""
+    if not jupyterhub_enabled:
+        return
+    yield from wrong_ports("jupyterhub_port", [jupyterhub_port])
+    if int(jupyterhub_port) in TAKEN:
+        yield (
+            "jupyterhub_port",
+            f"is {jupyterhub_port}, which is {TAKEN[int(jupyterhub_port)]} port",
+            "Choose another one",
+        )
+
+
+def hub_certificate_has_a_key(jupyterhub_certificate: str, jupyterhub_key: str) -> Iterator[Violation]:
+    """A certificate needs its key; both are files of control."""
+    given = {"jupyterhub_certificate": jupyterhub_certificate, "jupyterhub_key": jupyterhub_key}
+    for name, path in given.items():
+        other = next(one for one in given if one != name)
+        if not path and given[other]:
+            yield name, f"is empty, but {other} is set", f"Set both, or delete {other}"
+        elif path and not path.startswith("/"):
+            yield name, f"is {shown(path)}, which is not an absolute path", "Write the path of the file on control"
+
+
+def hub_names_are_names(jupyterhub_names: Sequence[str]) -> Iterator[Violation]:
+    """A certificate has host names and addresses."""
+    for name in jupyterhub_names:
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            if not re.fullmatch(rf"{LABEL}(\.{LABEL})*", name.lower()):
+                yield (
+                    "jupyterhub_names",
+                    f"has {shown(name)}, which is not a name of a host",
+                    "Write no scheme and no port",
+                )
+
+
+def hub_minutes_are_possible(jupyterhub_idle_minutes: int, jupyterhub_start_minutes: int) -> Iterator[Violation]:
+    """Times are not negative, and a job needs a moment to start."""
+    if int(jupyterhub_idle_minutes) < 0:
+        yield "jupyterhub_idle_minutes", f"is {jupyterhub_idle_minutes}", "Write minutes, or 0 to end no notebook"
+    if int(jupyterhub_start_minutes) < 1:
+        yield "jupyterhub_start_minutes", f"is {jupyterhub_start_minutes}", "Write at least 1"
+
+
+def notebooks_are_on_the_share(
+    jupyterhub_enabled: bool, jupyterhub_kernel_directory: str, nfs_client_path: str
+) -> Iterator[Violation]:
+    """Workers find the packages of notebooks on the share."""
+    if jupyterhub_enabled and not f"{jupyterhub_kernel_directory}/".startswith(f"{nfs_client_path.rstrip('/')}/"):
+        yield (
+            "jupyterhub_kernel_directory",
+            f"is {jupyterhub_kernel_directory}, which is not on the share",
+            f"Choose a directory below {nfs_client_path}",
+        )
+
+
+def profiles_are_possible(jupyterhub_profiles: Mapping[str, Any]) -> Iterator[Violation]:
+    """Each profile has a name, known keys, and words that sbatch takes as they are."""
+    if not jupyterhub_profiles:
+        yield "jupyterhub_profiles", "is empty", "Declare one profile or more, or delete the variable"
+    for name, profile in jupyterhub_profiles.items():
+        if not profiles.NAME.fullmatch(str(name)):
+            advice = "Begin with a small letter; small letters, digits, _ and - may follow"
+            yield "jupyterhub_profiles", f"has {shown(name)}, which cannot be the name of a profile", advice
+        if not isinstance(profile, Mapping):
+            yield "jupyterhub_profiles", f"has {name}, which is not a mapping", "Write it as in {cpus: 1}"
+            continue
+        for wrong, advice in _wrong_values(profile):
+            yield "jupyterhub_profiles", f"has {name} with {wrong}", advice
+
+
+def _wrong_values(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key, value in profile.items():
+        if key not in KEYS:
+            yield f"the unknown key {shown(key)}", did_you_mean(str(key), KEYS, f"Keys are {', '.join(KEYS)}")
+        elif key in ("cpus", "gpus") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            yield f"{key} {shown(value)}", "Write a number, at least 1"
+        elif key in PATTERNS and not PATTERNS[key][0].fullmatch(str(value)):
+            yield f"{key} {shown(value)}", PATTERNS[key][1]
+        elif key == "options":
+            yield from _wrong_options(value)
+
+
+def _wrong_options(options: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(options, list):
+        yield f"options {shown(options)}", "Write a list, as in [--exclusive]"
+        return
+    for word in options:
+        if not isinstance(word, str) or not profiles.WORD.fullmatch(word):
+            yield (
+                f"the option {shown(word)}",
+                "Write a long option of sbatch, as in --qos=low, without spaces and quotes",
+            )
+        elif word.partition("=")[0] in profiles.SET_BY_HUB:
+            yield f"the option {shown(word)}", "Remove it, because the hub sets it"

@@ -1,0 +1,204 @@
+"""What JupyterHub needs to know about Slurm and about accounts without a password; see jupyterhub_config.py."""
+
+import asyncio
+import hashlib
+import html
+import json
+import pathlib
+import pwd
+import subprocess
+import time
+
+from batchspawner import JobStatus, SlurmSpawner
+from jupyterhub.auth import PAMAuthenticator
+from jupyterhub.handlers import BaseHandler
+from traitlets import Dict, Unicode
+
+FIRST_PERSON = 1000
+"""The first number of a person; smaller ones are accounts of the system."""
+
+INVITED_FOR = 7 * 24 * 3600
+SHORTEST = 10
+"""Letters of a password."""
+
+
+class Queue:
+    """The notebooks in Slurm's queue, asked for once for all users."""
+
+    COMMAND = ("squeue", "--noheader", "--name=notebook", "--states=all", "--format=%i|%T|%B|%r")
+    AGE = 2.0
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._asked = 0.0
+        self._found: dict[str, tuple[str, str, str]] = {}
+
+    async def ask(self, after: float) -> dict[str, tuple[str, str, str]]:
+        """Return state, node and reason by job, not older than a moment; raises OSError without an answer."""
+        async with self._lock:
+            if self._asked < max(after, time.monotonic() - self.AGE):
+                begun = time.monotonic()
+                process = await asyncio.create_subprocess_exec(
+                    *self.COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                )
+                out, err = await process.communicate()
+                if process.returncode:
+                    raise OSError(err.decode().strip())
+                rows = (line.split("|", 3) for line in out.decode().splitlines())
+                self._found = {row[0]: (row[1], row[2], row[3]) for row in rows}
+                self._asked = begun
+            return self._found
+
+
+QUEUE = Queue()
+
+
+class Spawner(SlurmSpawner):
+    """A notebook is a job of its user."""
+
+    profiles = Dict(help="Words of sbatch by profile.").tag(config=True)
+    job_reason = ""
+    submitted = 0.0
+
+    async def submit_batch_script(self):
+        """Submit the job; an error of sbatch is shown to the user."""
+        self.submitted = time.monotonic()
+        return await super().submit_batch_script()
+
+    async def query_job_status(self):
+        """Return the state of the job. A Slurm that does not answer ends no notebook."""
+        if not self.job_id:
+            return JobStatus.NOTFOUND
+        try:
+            found = await QUEUE.ask(self.submitted)
+        except OSError as error:
+            self.log.warning("squeue: %s", error)
+            return JobStatus.UNKNOWN
+        state, node, self.job_reason = found.get(self.job_id, ("", "", ""))
+        self.job_status = f"{state} {node}"
+        if self.state_isrunning():
+            return JobStatus.RUNNING
+        return JobStatus.PENDING if self.state_ispending() else JobStatus.NOTFOUND
+
+    async def progress(self):
+        """Tell the user what the job waits for."""
+        while True:
+            if self.state_isrunning():
+                yield {"message": f"Job {self.job_id} runs; the notebook starts."}
+                return
+            if self.job_id:
+                why = f" ({self.job_reason})" if self.job_reason not in ("", "None") else ""
+                yield {"message": f"Job {self.job_id} waits in Slurm's queue{why}."}
+            await asyncio.sleep(2)
+
+    def _options_form_default(self):
+        if len(self.profiles) < 2:
+            return ""
+        rows = "".join(
+            f'<div class="form-check"><label><input type="radio" name="profile" value="{html.escape(name)}"'
+            f"{' checked' if number == 0 else ''}> <b>{html.escape(name)}</b>"
+            f" {html.escape(profile.get('description', ''))}</label></div>"
+            for number, (name, profile) in enumerate(self.profiles.items())
+        )
+        return f"<p>A notebook is a job in Slurm's queue. Choose its size:</p>{rows}"
+
+    def options_from_form(self, formdata):
+        """Return the chosen profile; the words of the job come from the configuration only."""
+        return {"profile": formdata.get("profile", [""])[0]}
+
+    async def _get_batch_script(self, **subvars):
+        name = self.user_options.get("profile") or next(iter(self.profiles))
+        if name not in self.profiles:
+            raise ValueError(f"there is no profile {name!r}; choose one of {', '.join(self.profiles)}")
+        lines = "".join(f"#SBATCH {words}\n" for words in self.profiles[name]["sbatch"])
+        return self.batch_script.format(lines=lines, **{key: subvars[key] for key in ("homedir", "keepvars", "cmd")})
+
+
+class Authenticator(PAMAuthenticator):
+    """PAM, and invitations with which people without a password choose one."""
+
+    invitations = Unicode(help="Directory of the invitations.").tag(config=True)
+
+    def check_allowed(self, username, authentication=None):
+        """Refuse accounts of the system, also if they have a password."""
+        del authentication
+        try:
+            return pwd.getpwnam(username).pw_uid >= FIRST_PERSON
+        except KeyError:
+            return False
+
+    def get_handlers(self, app):
+        """Return the pages of this class."""
+        return [*super().get_handlers(app), (r"/invitation", InvitationHandler)]
+
+    def invited(self, token):
+        """Return whom a valid invitation is for, and its file; nothing otherwise."""
+        path = pathlib.Path(self.invitations, hashlib.sha256(token.encode()).hexdigest())
+        try:
+            held = json.loads(path.read_text())
+            is_new = time.time() - path.stat().st_mtime < INVITED_FOR
+        except (OSError, ValueError):
+            return None
+        name = held["name"]
+        return (name, path) if is_new and self.check_allowed(name) and not has_expired(name) else None
+
+
+class InvitationHandler(BaseHandler):
+    """The page on which an invited person chooses a password."""
+
+    async def get(self):
+        """Show the form; opening a link uses nothing up, because programs that check mail open it too."""
+        await self.show()
+
+    async def post(self):
+        """Set the password, and let the person in."""
+        found = self.authenticator.invited(self.get_body_argument("token", ""))
+        if not found:
+            return await self.show()
+        name, path = found
+        first, second = (self.get_body_argument(field, "", strip=False) for field in ("password", "again"))
+        wrong = "The two passwords differ." if first != second else problem(name, first)
+        if wrong:
+            return await self.show(wrong)
+        path.unlink()  # Once: of two requests at the same time one fails here.
+        done = await asyncio.create_subprocess_exec("chpasswd", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        _, err = await done.communicate(f"{name}:{first}\n".encode())
+        if done.returncode:
+            self.log.error("chpasswd for %s: %s", name, err.decode().strip())
+            return await self.show("The password could not be set. Ask for a new invitation.")
+        user = await self.login_user({"username": name, "password": first})
+        if not user:
+            return await self.show("The password was set, but this account may not log in. Ask an administrator.")
+        self._jupyterhub_user = user
+        self.redirect(self.get_next_url(user))
+        return None
+
+    async def show(self, wrong=""):
+        """Show the form, or that the link is not valid."""
+        token = self.get_argument("token", "")
+        found = self.authenticator.invited(token)
+        if not found:
+            self.set_status(403)
+        self.set_header("Referrer-Policy", "no-referrer")
+        page = {"name": found[0] if found else "", "token": token, "wrong": wrong, "shortest": SHORTEST}
+        self.finish(await self.render_template("invitation.html", **page))
+
+
+def has_expired(name):
+    """Return whether an account is locked by its day of expiry (shadow(5)); a new password must not unlock it."""
+    for line in pathlib.Path("/etc/shadow").read_text().splitlines():
+        fields = line.split(":")
+        if fields[0] == name:
+            return bool(fields[7]) and int(fields[7]) <= time.time() // (24 * 3600)
+    return True
+
+
+def problem(name, password):
+    """Return why a password cannot be used; empty if it can."""
+    if len(password) < SHORTEST:
+        return f"The password needs {SHORTEST} letters or more."
+    if name.lower() in password.lower():
+        return "The password must not contain your login name."
+    if not password.isprintable():
+        return "The password contains a letter that cannot be printed."
+    return ""

@@ -1,0 +1,45 @@
+"""Links with which people choose a password for notebooks. Their secrets never leave this computer in clear."""
+
+import hashlib
+import json
+import pathlib
+import secrets
+from collections.abc import Iterable, Mapping
+
+from rich.console import Console
+
+from slurmstead.errors import CheckFailed
+from slurmstead.paths import PLAYBOOKS
+from slurmstead.runner import playbook
+from slurmstead.runner.progress import Progress
+
+
+def invited(console: Console, inventory: pathlib.Path, names: Iterable[str], *, plain: bool = False) -> dict[str, str]:
+    """Return a link for each person, with progress on `console`.
+
+    :raises SteadError: control could not be reached, or has no hub or no account of a person
+    """
+    tokens = {name: secrets.token_urlsafe(24) for name in names}
+    digests = {name: hashlib.sha256(token.encode()).hexdigest() for name, token in tokens.items()}
+    name = "invite-people.yml"
+    with Progress(console, name) as progress:
+        result = playbook.run(
+            PLAYBOOKS / name,
+            inventory,
+            extra_vars={"invited_people": json.dumps(digests)},
+            plain=plain,
+            observer=progress,
+        )
+    for found in result.results_of("jupyterhub_invitation"):
+        if "url" in found:
+            return links(found["url"], tokens)
+    raise result.error or CheckFailed(f"{inventory} has no control node", "Add it to the group control.")
+
+
+def links(url: str, tokens: Mapping[str, str]) -> dict[str, str]:
+    """Return the links of people.
+
+    >>> links("https://control", {"alice": "s3cr3t"})
+    {'alice': 'https://control/hub/invitation?token=s3cr3t'}
+    """
+    return {name: f"{url}/hub/invitation?token={token}" for name, token in tokens.items()}

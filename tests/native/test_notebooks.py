@@ -1,0 +1,194 @@
+"""The hub, its proxy and notebooks as jobs: what a student sees, and what goes on without the hub."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.native import notebooks
+from tests.native.cluster import CONTROL, Cluster
+from tests.native.notebooks import PACKAGES, PLACES, SETTINGS, STATE, Hub
+
+pytestmark = pytest.mark.slow
+
+STUDENT = pathlib.Path(__file__).with_name("student.py")
+BROWSER = pathlib.Path(__file__).with_name("browser.py")
+PASSWORD = "correct horse battery"
+PROFILES = {
+    "small": {"cpus": 1, "time": "8:00:00"},
+    "large": {"cpus": 2, "time": "8:00:00", "options": ["--comment=large"]},
+    "huge": {"cpus": 1000},
+}
+SQUEUE = "import subprocess; print(subprocess.check_output(['squeue', '-h', '-o', '%u %j %T'], text=True))"
+PLOT = "%matplotlib inline\nimport matplotlib.pyplot as plt; plt.plot([1, 2, 3]); plt.show()"
+
+
+@pytest.fixture(scope="module")
+def hub(release: str) -> Iterator[Hub]:
+    """A hub with three profiles; alice has a password."""
+    with Cluster(release, nodes=2, packages=PACKAGES, layer=notebooks.layer(release)) as cluster:
+        hub = Hub(cluster, jupyterhub_profiles=PROFILES)
+        hub.configure()
+        hub.start_proxy()
+        hub.start()
+        cluster.run("chpasswd", text=f"alice:{PASSWORD}\n")
+        cluster.run("tee", "/tmp/student.py", text=STUDENT.read_text())
+        yield hub
+
+
+@pytest.fixture(scope="module")
+def student(hub: Hub) -> Callable[..., Any]:
+    """Do something as a student; see student.py."""
+
+    def do(what: str, name: str, *more: str) -> Any:
+        words = (
+            f"{PLACES['hub']}/current/bin/python",
+            "/tmp/student.py",
+            what,
+            hub.url,
+            f"{SETTINGS}/authority.crt",
+            name,
+            *more,
+        )
+        return json.loads(hub.cluster.run(*words, seconds=300))
+
+    return do
+
+
+def jobs(hub: Hub) -> dict[str, list[str]]:
+    """User, name, CPUs and comment of each job that runs, by number."""
+    lines = hub.cluster.run("squeue", "--noheader", "--states=R", "--format=%i|%u|%j|%C|%k").splitlines()
+    return {line.split("|")[0]: line.split("|")[1:] for line in lines}
+
+
+@pytest.fixture
+def notebook(hub: Hub, student: Callable[..., Any]) -> Iterator[str]:
+    """A notebook of alice that runs; her token."""
+    token = student("login", "alice", PASSWORD)
+    assert student("start", "alice", token, "large") is None, hub.log()
+    yield token
+    student("stop", "alice", token)
+    hub.cluster.run("scancel", "--user=alice")
+    hub.cluster.wait_for(lambda: not hub.cluster.run("squeue", "--noheader"), 60, "no job")
+
+
+def test_only_the_password_of_a_person_opens_the_page(hub: Hub, student: Callable[..., Any]) -> None:
+    hub.cluster.run("chpasswd", text=f"root:{PASSWORD}\n")
+
+    assert student("login", "alice", PASSWORD)
+    assert student("login", "alice", "wrong") is None
+    assert student("login", "bob", "") is None
+    assert student("login", "root", PASSWORD) is None
+
+
+def test_a_notebook_is_a_job_of_its_user(hub: Hub, student: Callable[..., Any], notebook: str) -> None:
+    assert list(jobs(hub).values()) == [["alice", "notebook", "2", "large"]]
+    assert student("cell", "alice", notebook, "import os; print(os.getuid())") == "2001\n"
+
+
+def test_a_cell_sees_the_queue_and_plots(student: Callable[..., Any], notebook: str) -> None:
+    assert "alice notebook RUNNING" in student("cell", "alice", notebook, SQUEUE)
+    assert "image/png" in student("cell", "alice", notebook, PLOT)
+
+
+def test_a_cell_has_the_client(student: Callable[..., Any], notebook: str) -> None:
+    assert student("cell", "alice", notebook, "import slurmstead.client; print('imported')") == "imported\n"
+
+
+def test_a_notebook_listens_on_the_network_of_the_cluster_only(hub: Hub, notebook: str) -> None:
+    assert notebook
+    node = hub.cluster.run("squeue", "--noheader", "--states=R", "--format=%B")
+    listening = hub.cluster.run("ss", "--listening", "--tcp", "--numeric", "--no-header", "--processes", on=node)
+
+    addresses = [line.split()[3].rpartition(":")[0] for line in listening.splitlines() if "jupyterhub" in line]
+    assert addresses and set(addresses) <= {hub.cluster.addresses[node], "127.0.0.1"}, listening
+
+
+@pytest.mark.parametrize("signal", ["TERM", "KILL"])
+def test_notebooks_outlive_the_hub(hub: Hub, student: Callable[..., Any], notebook: str, signal: str) -> None:
+    before = jobs(hub)
+    student("cell", "alice", notebook, "kept = 7")
+
+    hub.stop(signal)
+    hub.start()
+
+    assert jobs(hub) == before
+    assert "7" in student("cell", "alice", notebook, "print(7)")
+
+
+def test_a_notebook_outlives_slurmctld(hub: Hub, student: Callable[..., Any], notebook: str) -> None:
+    before = jobs(hub)
+    hub.cluster.stop(CONTROL)
+    student("poll", "alice", notebook)
+    hub.cluster.start(CONTROL)
+
+    assert jobs(hub) == before
+    assert student("cell", "alice", notebook, "print(3)") == "3\n"
+
+
+def test_a_job_that_slurm_refuses_is_explained(student: Callable[..., Any]) -> None:
+    token = student("login", "alice", PASSWORD)
+
+    assert "did not start" in student("start", "alice", token, "huge")
+
+
+def test_a_profile_that_does_not_exist_starts_nothing(hub: Hub, student: Callable[..., Any]) -> None:
+    token = student("login", "alice", PASSWORD)
+
+    assert student("start", "alice", token, "--uid=root") is not None
+    assert not hub.cluster.run("squeue", "--noheader")
+
+
+def invite(hub: Hub, name: str, token: str) -> str:
+    """Invite a person as the playbook does; return the link."""
+    main = (
+        "import hashlib, sys\n"
+        "from ansible.module_utils.slurmstead.jupyterhub import invitation\n"
+        "wanted = {sys.argv[1]: hashlib.sha256(sys.argv[2].encode()).hexdigest()}\n"
+        "wrong = list(invitation.problems(wanted))\n"
+        "assert not wrong, wrong\n"
+        "invitation.write(wanted)\n"
+    )
+    notebooks.run(hub.cluster, main, name, token)
+    return f"{hub.url}/hub/invitation?token={token}"
+
+
+def test_an_invitation_sets_a_password_once(hub: Hub, student: Callable[..., Any]) -> None:
+    link = invite(hub, "bob", "first-secret")
+
+    assert "differ" in student("choose", "bob", link, "one password", "another one")["text"]
+    assert "10 letters" in student("choose", "bob", link, "short", "short")["text"]
+    assert student("choose", "bob", link, "a long password", "a long password")["answer"] == 302
+    assert student("login", "bob", "a long password")
+    assert student("choose", "bob", link, "another password", "another password")["answer"] == 403
+    assert student("login", "bob", "another password") is None
+
+
+def test_a_newer_invitation_replaces_the_older_one(hub: Hub, student: Callable[..., Any]) -> None:
+    old, new = invite(hub, "bob", "old-secret"), invite(hub, "bob", "new-secret")
+
+    assert student("choose", "bob", old, "1st new password", "1st new password")["answer"] == 403
+    assert student("choose", "bob", new, "2nd new password", "2nd new password")["answer"] == 302
+
+
+def test_an_expired_account_cannot_use_an_invitation(hub: Hub, student: Callable[..., Any]) -> None:
+    link = invite(hub, "bob", "late-secret")
+    hub.cluster.run("usermod", "--expiredate=1", "bob")
+
+    assert student("choose", "bob", link, "a late password", "a late password")["answer"] == 403
+    hub.cluster.run("usermod", "--expiredate=", "bob")
+
+
+def test_nothing_but_root_reads_the_secrets(hub: Hub) -> None:
+    look = f"cat {SETTINGS}/proxy.env {SETTINGS}/hub.pem {SETTINGS}/authority.key; ls {STATE}; cat /proc/*/environ"
+    seen = hub.cluster.tried("sh", "-c", look, user="bob")
+
+    assert "CONFIGPROXY" not in seen.stdout and "PRIVATE" not in seen.stdout
+    assert seen.stderr.count("Permission denied") >= 4
+    arguments = hub.cluster.run("sh", "-c", "cat /proc/*/cmdline | tr '\\0' ' '")
+    secret = hub.cluster.run("sed", "s/.*=//", f"{SETTINGS}/proxy.env")
+    assert len(secret) == 64 and secret not in arguments
