@@ -27,7 +27,9 @@ EXAMPLES = r"""
     names: [control, 10.0.0.1]
 """
 
-RETURN = r""" # """
+RETURN = r"""
+made: {description: "What was made, or would be.", type: list, elements: str, returned: success}
+"""
 
 import pathlib
 
@@ -52,7 +54,7 @@ def main() -> None:
             wanted.make()
     except (OSError, certificate.CertificateError) as error:
         module.fail_json(msg=f"{wanted.directory}: {error}")
-    module.exit_json(changed=bool(missing), diff=[{"prepared": line} for line in missing])
+    module.exit_json(changed=bool(missing), made=missing, diff=[{"prepared": line} for line in missing])
 
 
 if __name__ == "__main__":

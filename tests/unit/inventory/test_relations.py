@@ -505,6 +505,7 @@ ROUTER_CASES = {
         "home example",
         'is "home example", which is not an address or name. Write it as in home.example.org or 198.51.100.7, and '
         ":PORT after it if the house forwards another port.",
+    ),
     "the hub's own port": case(
         "jupyterhub_port", 8081, "is 8081, which is the hub's own port. Choose another one.", jupyterhub_enabled=True
     ),
@@ -552,7 +553,7 @@ ROUTER_CASES = {
     "a profile without a CPU": case(
         "jupyterhub_profiles", {"small": {"cpus": 0}}, "has small with cpus 0. Write a number, at least 1."
     ),
-    "a profile with a size that is none": case(
+    "a profile with a word as a size": case(
         "jupyterhub_profiles", {"small": {"memory": "lots"}}, 'has small with memory "lots". Write it as in 4G.'
     ),
     "a profile with a command": case(

@@ -98,7 +98,7 @@ class Secrets:
     def _why_new(self) -> str:
         """Return why the hub needs a new certificate; empty if it does not."""
         if not self.hub.exists():
-            return "there is none"
+            return "it does not exist"
         if not _holds("verify", "-CAfile", str(self.authority), str(self.hub)):
             return "the authority did not sign it"
         if not _holds("x509", "-in", str(self.hub), "-noout", "-checkend", str(RENEWED * 24 * 3600)):

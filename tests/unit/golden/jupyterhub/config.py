@@ -1,0 +1,75 @@
+#
+# Ansible managed
+#
+import batchspawner  # Its page of the API receives the port of a notebook.
+import slurmstead_hub
+
+STATE = "/var/lib/slurmstead-jupyterhub"
+KERNEL = "/share/notebooks/current/bin"
+
+c.JupyterHub.bind_url = "https://:443"
+c.JupyterHub.hub_bind_url = "http://192.168.1.103:8081"
+c.JupyterHub.db_url = f"sqlite:///{STATE}/jupyterhub.sqlite"
+c.JupyterHub.cookie_secret_file = f"{STATE}/cookie_secret"
+c.JupyterHub.template_paths = ["/etc/slurmstead/jupyterhub/templates"]
+c.JupyterHub.authenticator_class = slurmstead_hub.Authenticator
+c.JupyterHub.spawner_class = slurmstead_hub.Spawner
+# The proxy is a service of its own: notebooks stay connected while the hub restarts.
+c.ConfigurableHTTPProxy.should_start = False
+c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:8001"
+c.JupyterHub.cleanup_servers = False
+c.JupyterHub.cleanup_proxy = False
+
+c.Authenticator.allow_all = True
+c.Authenticator.admin_users = set([])
+c.PAMAuthenticator.service = "slurmstead-jupyterhub"
+c.PAMAuthenticator.open_sessions = False
+c.Authenticator.invitations = f"{STATE}/invitations"
+
+c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 8:00:00", "sbatch": ["--cpus-per-task=4", "--time=8:00:00"]}, "small": {"description": "1 CPU, at most 8:00:00", "sbatch": ["--cpus-per-task=1", "--time=8:00:00"]}, "quiet": {"description": "a whole quiet node, at most an hour", "sbatch": ["--time=1:00:00", "--partition=quiet"]}}
+c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
+c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/batchspawner-singleuser"
+c.Spawner.exec_prefix = "runuser -u {username} --"
+c.Spawner.env_keep = []
+c.Spawner.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+c.Spawner.default_url = "/lab"
+c.Spawner.start_timeout = 600
+c.Spawner.http_timeout = 120
+c.Spawner.poll_interval = 30
+c.Spawner.req_srun = ""
+c.Spawner.batch_script = """#!/bin/bash -l
+#SBATCH --job-name=notebook
+#SBATCH --output={homedir}/.notebook.log
+#SBATCH --open-mode=truncate
+#SBATCH --chdir={homedir}
+#SBATCH --export={keepvars}
+#SBATCH --no-requeue
+{lines}
+# On the cluster's network only, if the name of the node leads there.
+address=$(getent ahostsv4 "$SLURMD_NODENAME" | head -n 1 | cut -d " " -f 1)
+case $address in
+    "" | 127.*) ;;
+    *) export JUPYTERHUB_SERVICE_URL="${{JUPYTERHUB_SERVICE_URL/0.0.0.0/$address}}" ;;
+esac
+exec {cmd}
+"""
+
+c.JupyterHub.services = [
+    {
+        "name": "idle-culler",
+        "command": [
+            "/opt/slurmstead-jupyterhub/current/bin/python",
+            "-m",
+            "jupyterhub_idle_culler",
+            "--timeout=3600",
+            "--cull-every=60",
+        ],
+    }
+]
+c.JupyterHub.load_roles = [
+    {
+        "name": "idle-culler",
+        "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+        "services": ["idle-culler"],
+    }
+]
