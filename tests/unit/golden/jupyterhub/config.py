@@ -29,7 +29,7 @@ c.Authenticator.invitations = f"{STATE}/invitations"
 c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 8:00:00", "sbatch": ["--cpus-per-task=4", "--time=8:00:00"]}, "small": {"description": "1 CPU, at most 8:00:00", "sbatch": ["--cpus-per-task=1", "--time=8:00:00"]}, "quiet": {"description": "a whole quiet node, at most an hour", "sbatch": ["--time=1:00:00", "--partition=quiet"]}}
 c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
 c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/batchspawner-singleuser"
-c.Spawner.exec_prefix = "runuser -u {username} --"
+c.Spawner.exec_prefix = "/usr/sbin/runuser -u {username} --"
 c.Spawner.env_keep = []
 c.Spawner.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 c.Spawner.default_url = "/lab"
