@@ -28,7 +28,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-made: {description: "What was made, or would be.", type: list, elements: str, returned: success}
+made: {description: 'Files that were made, or would be, and why.', type: list, elements: str, returned: always}
 """
 
 import pathlib

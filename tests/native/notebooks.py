@@ -180,9 +180,9 @@ class Hub:
 
     def stop(self, signal: str = "TERM") -> None:
         """End the hub, not its proxy."""
-        self.cluster.run("pkill", f"-{signal}", "-f", "bin/jupyterhub --config")
+        self.cluster.run("pkill", f"-{signal}", "-f", "bin/jupyterhu[b] --config")
         self.cluster.wait_for(
-            lambda: not self.cluster.tried("pgrep", "-f", "bin/jupyterhub --config").stdout, 60, "ends"
+            lambda: not self.cluster.tried("pgrep", "-f", "bin/jupyterhu[b] --config").stdout, 60, "ends"
         )
 
     def log(self) -> str:

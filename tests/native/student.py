@@ -69,7 +69,9 @@ async def cell(url, authority, token, name, code):
     """Run a cell; return what it prints."""
     kernel = ask(url, authority, token, "POST", f"/user/{name}/api/kernels", json={}).json()["id"]
     address = f"{url.replace('https', 'wss')}/user/{name}/api/kernels/{kernel}/channels"
-    request = httpclient.HTTPRequest(address, headers={"Authorization": f"token {token}"}, ca_certs=authority)
+    headers = {"Authorization": f"token {token}"}
+    patient = {"connect_timeout": SECONDS, "request_timeout": SECONDS}
+    request = httpclient.HTTPRequest(address, headers=headers, ca_certs=authority, **patient)
     line = await websocket.websocket_connect(request)
     header = {"msg_id": uuid.uuid4().hex, "username": "", "session": uuid.uuid4().hex, "msg_type": "execute_request"}
     header |= {"version": "5.3", "date": ""}

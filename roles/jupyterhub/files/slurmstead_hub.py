@@ -1,4 +1,6 @@
-"""What JupyterHub needs to know about Slurm and about accounts without a password; see jupyterhub_config.py."""
+"""What JupyterHub needs to know about Slurm and about accounts without a password; its configuration imports it."""
+
+from __future__ import annotations
 
 import asyncio
 import hashlib
@@ -8,10 +10,13 @@ import pathlib
 import pwd
 import subprocess
 import time
+from collections.abc import AsyncIterator
+from typing import Any
 
 from batchspawner import JobStatus, SlurmSpawner
 from jupyterhub.auth import PAMAuthenticator
 from jupyterhub.handlers import BaseHandler
+from tornado.web import HTTPError
 from traitlets import Dict, Unicode
 
 FIRST_PERSON = 1000
@@ -57,15 +62,32 @@ class Spawner(SlurmSpawner):
     """A notebook is a job of its user."""
 
     profiles = Dict(help="Words of sbatch by profile.").tag(config=True)
+    profile = Unicode(help="The chosen profile; the first one if it is empty.")
     job_reason = ""
     submitted = 0.0
 
-    async def submit_batch_script(self):
-        """Submit the job; an error of sbatch is shown to the user."""
-        self.submitted = time.monotonic()
-        return await super().submit_batch_script()
+    async def start(self) -> tuple[str, int]:
+        """Start the notebook; a job that ends before is an error at once, not after a time-out."""
+        begun = asyncio.ensure_future(super().start())
+        try:
+            while not (await asyncio.wait({begun}, timeout=2))[0]:
+                if self.job_id and await self.query_job_status() == JobStatus.NOTFOUND:
+                    raise SpawnError(f"Job {self.job_id} ended before the notebook started. See ~/.notebook.log.")
+        finally:
+            begun.cancel()
+        address: tuple[str, int] = begun.result()
+        return address
 
-    async def query_job_status(self):
+    async def submit_batch_script(self) -> str:
+        """Submit the job; the user sees an error of sbatch."""
+        try:
+            number: str = await super().submit_batch_script()
+        except RuntimeError as error:
+            raise SpawnError(f"Slurm refused the job: {error}") from error
+        self.submitted = time.monotonic()
+        return number
+
+    async def query_job_status(self) -> JobStatus:
         """Return the state of the job. A Slurm that does not answer ends no notebook."""
         if not self.job_id:
             return JobStatus.NOTFOUND
@@ -80,7 +102,7 @@ class Spawner(SlurmSpawner):
             return JobStatus.RUNNING
         return JobStatus.PENDING if self.state_ispending() else JobStatus.NOTFOUND
 
-    async def progress(self):
+    async def progress(self) -> AsyncIterator[dict[str, str]]:
         """Tell the user what the job waits for."""
         while True:
             if self.state_isrunning():
@@ -91,27 +113,45 @@ class Spawner(SlurmSpawner):
                 yield {"message": f"Job {self.job_id} waits in Slurm's queue{why}."}
             await asyncio.sleep(2)
 
-    def _options_form_default(self):
-        if len(self.profiles) < 2:
-            return ""
-        rows = "".join(
-            f'<div class="form-check"><label><input type="radio" name="profile" value="{html.escape(name)}"'
-            f"{' checked' if number == 0 else ''}> <b>{html.escape(name)}</b>"
-            f" {html.escape(profile.get('description', ''))}</label></div>"
-            for number, (name, profile) in enumerate(self.profiles.items())
-        )
-        return f"<p>A notebook is a job in Slurm's queue. Choose its size:</p>{rows}"
-
-    def options_from_form(self, formdata):
+    def options_from_form(self, formdata: dict[str, list[str]]) -> dict[str, str]:
         """Return the chosen profile; the words of the job come from the configuration only."""
         return {"profile": formdata.get("profile", [""])[0]}
 
-    async def _get_batch_script(self, **subvars):
-        name = self.user_options.get("profile") or next(iter(self.profiles))
-        if name not in self.profiles:
-            raise ValueError(f"there is no profile {name!r}; choose one of {', '.join(self.profiles)}")
-        lines = "".join(f"#SBATCH {words}\n" for words in self.profiles[name]["sbatch"])
-        return self.batch_script.format(lines=lines, **{key: subvars[key] for key in ("homedir", "keepvars", "cmd")})
+    async def _get_batch_script(self, **subvars: object) -> str:
+        del subvars  # A user's request can replace any of them.
+        profile = self.profiles[self.profile or next(iter(self.profiles))]
+        lines = "".join(f"#SBATCH {words}\n" for words in profile["sbatch"])
+        known = {"homedir": self.req_homedir, "keepvars": self.req_keepvars, "cmd": self.cmd_formatted_for_batch()}
+        return str(self.batch_script).format(lines=lines, **known)
+
+
+def choose_profile(spawner: Any, options: dict[str, Any]) -> None:
+    """Set the profile that a user chose, on the form or by the API; raises ValueError for one that does not exist."""
+    name = options.get("profile") or ""
+    if name and name not in list(spawner.profiles):
+        raise ValueError(f"There is no such profile. Choose one of {', '.join(spawner.profiles)}.")
+    spawner.profile = name
+
+
+def options_form(spawner: Any) -> str:
+    """Return the form on which users choose a profile; none if there is no choice."""
+    if len(spawner.profiles) < 2:
+        return ""
+    rows = "".join(
+        f'<div class="form-check"><label><input type="radio" name="profile" value="{html.escape(name)}"'
+        f"{' checked' if number == 0 else ''}> <b>{html.escape(name)}</b>"
+        f" {html.escape(profile.get('description', ''))}</label></div>"
+        for number, (name, profile) in enumerate(spawner.profiles.items())
+    )
+    return f"<p>A notebook is a job in Slurm's queue. Choose its size:</p>{rows}"
+
+
+class SpawnError(HTTPError):
+    """An error whose message the page and the API show."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(400, message)
+        self.jupyterhub_message = message
 
 
 class Authenticator(PAMAuthenticator):
@@ -119,7 +159,7 @@ class Authenticator(PAMAuthenticator):
 
     invitations = Unicode(help="Directory of the invitations.").tag(config=True)
 
-    def check_allowed(self, username, authentication=None):
+    def check_allowed(self, username: str, authentication: object = None) -> bool:
         """Refuse accounts of the system, also if they have a password."""
         del authentication
         try:
@@ -127,11 +167,11 @@ class Authenticator(PAMAuthenticator):
         except KeyError:
             return False
 
-    def get_handlers(self, app):
+    def get_handlers(self, app: object) -> list[tuple[str, type]]:
         """Return the pages of this class."""
         return [*super().get_handlers(app), (r"/invitation", InvitationHandler)]
 
-    def invited(self, token):
+    def invited(self, token: str) -> tuple[str, pathlib.Path] | None:
         """Return whom a valid invitation is for, and its file; nothing otherwise."""
         path = pathlib.Path(self.invitations, hashlib.sha256(token.encode()).hexdigest())
         try:
@@ -139,61 +179,64 @@ class Authenticator(PAMAuthenticator):
             is_new = time.time() - path.stat().st_mtime < INVITED_FOR
         except (OSError, ValueError):
             return None
-        name = held["name"]
+        name = str(held["name"])
         return (name, path) if is_new and self.check_allowed(name) and not has_expired(name) else None
 
 
 class InvitationHandler(BaseHandler):
     """The page on which an invited person chooses a password."""
 
-    async def get(self):
+    async def get(self) -> None:
         """Show the form; opening a link uses nothing up, because programs that check mail open it too."""
         await self.show()
 
-    async def post(self):
+    async def post(self) -> None:
         """Set the password, and let the person in."""
         found = self.authenticator.invited(self.get_body_argument("token", ""))
         if not found:
-            return await self.show()
+            await self.show()
+            return
         name, path = found
         first, second = (self.get_body_argument(field, "", strip=False) for field in ("password", "again"))
         wrong = "The two passwords differ." if first != second else problem(name, first)
         if wrong:
-            return await self.show(wrong)
+            await self.show(wrong)
+            return
         path.unlink()  # Once: of two requests at the same time one fails here.
         done = await asyncio.create_subprocess_exec("chpasswd", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         _, err = await done.communicate(f"{name}:{first}\n".encode())
         if done.returncode:
             self.log.error("chpasswd for %s: %s", name, err.decode().strip())
-            return await self.show("The password could not be set. Ask for a new invitation.")
+            await self.show("The password could not be set. Ask for a new invitation.")
+            return
         user = await self.login_user({"username": name, "password": first})
         if not user:
-            return await self.show("The password was set, but this account may not log in. Ask an administrator.")
+            await self.show("The password was set, but this account may not log in. Ask an administrator.")
+            return
         self._jupyterhub_user = user
         self.redirect(self.get_next_url(user))
-        return None
 
-    async def show(self, wrong=""):
+    async def show(self, wrong: str = "") -> None:
         """Show the form, or that the link is not valid."""
         token = self.get_argument("token", "")
         found = self.authenticator.invited(token)
         if not found:
             self.set_status(403)
         self.set_header("Referrer-Policy", "no-referrer")
-        page = {"name": found[0] if found else "", "token": token, "wrong": wrong, "shortest": SHORTEST}
+        page = {"person": found[0] if found else "", "token": token, "wrong": wrong, "shortest": SHORTEST}
         self.finish(await self.render_template("invitation.html", **page))
 
 
-def has_expired(name):
+def has_expired(name: str) -> bool:
     """Return whether an account is locked by its day of expiry (shadow(5)); a new password must not unlock it."""
     for line in pathlib.Path("/etc/shadow").read_text().splitlines():
         fields = line.split(":")
         if fields[0] == name:
             return bool(fields[7]) and int(fields[7]) <= time.time() // (24 * 3600)
-    return True
+    return False
 
 
-def problem(name, password):
+def problem(name: str, password: str) -> str:
     """Return why a password cannot be used; empty if it can."""
     if len(password) < SHORTEST:
         return f"The password needs {SHORTEST} letters or more."

@@ -70,7 +70,10 @@ class Secrets:
             return
         authority_key = self.authority.with_suffix(".key")
         if not self.authority.exists() or not authority_key.exists():
-            extensions = ("basicConstraints=critical,CA:TRUE,pathlen:0", "keyUsage=critical,keyCertSign,cRLSign")
+            extensions: tuple[str, ...] = (
+                "basicConstraints=critical,CA:TRUE,pathlen:0",
+                "keyUsage=critical,keyCertSign,cRLSign",
+            )
             key, signed = self._signed(f"Slurmstead notebooks of {self.names[0]}", AUTHORITY_DAYS, extensions)
             durable.write(authority_key, key, 0o600)
             durable.write(self.authority, signed, 0o644)

@@ -27,6 +27,8 @@ c.PAMAuthenticator.open_sessions = False
 c.Authenticator.invitations = f"{STATE}/invitations"
 
 c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 8:00:00", "sbatch": ["--cpus-per-task=4", "--time=8:00:00"]}, "small": {"description": "1 CPU, at most 8:00:00", "sbatch": ["--cpus-per-task=1", "--time=8:00:00"]}, "quiet": {"description": "a whole quiet node, at most an hour", "sbatch": ["--time=1:00:00", "--partition=quiet"]}}
+c.Spawner.apply_user_options = slurmstead_hub.choose_profile
+c.Spawner.options_form = slurmstead_hub.options_form
 c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
 c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/batchspawner-singleuser"
 c.Spawner.exec_prefix = "/usr/sbin/runuser -u {username} --"
@@ -38,6 +40,7 @@ c.Spawner.http_timeout = 120
 c.Spawner.poll_interval = 30
 c.Spawner.req_srun = ""
 c.Spawner.batch_script = """#!/bin/bash -l
+
 #SBATCH --job-name=notebook
 #SBATCH --output={homedir}/.notebook.log
 #SBATCH --open-mode=truncate
