@@ -7,14 +7,13 @@ An image appears with one rename(2), and goes with one. What a killed call left 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import fcntl
 import json
 import os
-import shutil
 import stat
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,8 @@ NEW, OLD = ".new-", ".old-"
 
 ARCHIVE, REQUIREMENTS, WHEELS = "archive.tar", "requirements.txt", "wheels"
 """Names in the tar file that the controlling computer sends."""
+
+MINUTE = 60.0
 
 PIP = """
 set -eu
@@ -113,6 +114,11 @@ def protect(rootfs: Path) -> int:
     return total
 
 
+def delete(directory: Path) -> None:
+    """Remove a directory, and nothing that is mounted in it."""
+    subprocess.run(["rm", "--recursive", "--force", "--one-file-system", str(directory)], check=False)
+
+
 def build(directory: str, **given: Any) -> None:
     """Make an image in a directory of images.
 
@@ -133,8 +139,8 @@ def build(directory: str, **given: Any) -> None:
             if wanted.given:
                 _checked("tar", "--extract", f"--file={wanted.given}", f"--directory={new / 'given'}")
             variables, source = _unpacked(new, wanted) if wanted.archive else _debian(new, wanted)
-            shutil.rmtree(new / "given")
-            made = datetime.datetime.now(tz=datetime.timezone.utc).isoformat(timespec="seconds")
+            delete(new / "given")
+            made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             note = {"source": source, "made": made, "bytes": protect(new / "rootfs")}
             for file, content in (("config.json", images.bundle(variables)), ("image.json", note)):
                 (new / file).write_text(json.dumps(content, indent=2) + "\n")
@@ -144,7 +150,7 @@ def build(directory: str, **given: Any) -> None:
         except OSError as error:
             raise ImageError(f"{error.strerror or error}: {error.filename or new}") from None
         finally:
-            shutil.rmtree(new, ignore_errors=True)
+            delete(new)
 
 
 def remove(directory: str, name: str, used: Sequence[str]) -> None:
@@ -165,7 +171,7 @@ def remove(directory: str, name: str, used: Sequence[str]) -> None:
             )
         old = store / f"{OLD}{name}"
         (store / name).rename(old)
-        shutil.rmtree(old)
+        delete(old)
 
 
 def _debian(new: Path, wanted: Wanted) -> tuple[list[str], str]:
@@ -175,7 +181,9 @@ def _debian(new: Path, wanted: Wanted) -> tuple[list[str], str]:
     requirements = (given / REQUIREMENTS).is_file()
     if requirements:
         packages += ["python3", "python3-venv", "ca-certificates"]
-    code, targets, said = run("apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages")
+    code, targets, said = run(
+        "apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages", seconds=MINUTE
+    )
     if code:
         raise ImageError(f"`apt-get indextargets` failed: {said.strip()}")
     environment = {**os.environ, "GIVEN": str(given), "TMPDIR": str(new), "HOME": "/"}
@@ -187,7 +195,9 @@ def _debian(new: Path, wanted: Wanted) -> tuple[list[str], str]:
         *([f"--customize-hook={PIP}"] if requirements else []),
         *(wanted.release, str(new / "rootfs.tar"), "-"),
     ]
-    _checked(*command, text=lines, environment=environment)
+    # A killed call takes its mounts of /proc and /dev with it: what is removed later is files only.
+    own = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+    _checked(*own, *command, text=lines, environment=environment)
     (new / "rootfs").mkdir()
     # Without extended attributes: no capability of a file is restored.
     _checked(
@@ -212,8 +222,8 @@ def _unpacked(new: Path, wanted: Wanted) -> tuple[list[str], str]:
     _checked("umoci", "unpack", "--rootless", "--image", f"{new}/layers:image", f"{new}/unpacked")
     variables = images.environment(json.loads((new / "unpacked/config.json").read_text()))
     (new / "unpacked/rootfs").rename(new / "rootfs")
-    shutil.rmtree(new / "unpacked")
-    shutil.rmtree(new / "layers")
+    delete(new / "unpacked")
+    delete(new / "layers")
     return variables, wanted.archive
 
 
@@ -229,7 +239,7 @@ def locked(store: Path) -> Iterator[None]:
             raise ImageError("another command is making or removing an image: wait until it has ended") from None
         for path in store.iterdir():
             if path.name.startswith((NEW, OLD)):
-                shutil.rmtree(path)
+                delete(path)
         yield
 
 
