@@ -151,7 +151,9 @@ def main() -> None:
     config = bundle.configuration(given, task, wanted if shown else [*paths, "/"][0])
     (own / "config.json").write_text(json.dumps(config))
     try:
-        code = run(f"lowerdir={rootfs},upperdir={own / 'upper'},workdir={own / 'work'},squash_to_root", own)
+        # With a cache for writes, a program would not notice that the disk is full: it would write on, into nothing.
+        options = f"upperdir={own / 'upper'},workdir={own / 'work'},squash_to_root,writeback=0"
+        code = run(f"lowerdir={rootfs},{options}", own)
     finally:
         # The Epilog removes what is left, with the job's directory.
         shutil.rmtree(own, ignore_errors=True)
