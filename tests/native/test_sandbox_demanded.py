@@ -9,7 +9,7 @@ import pytest
 from slurmstead.paths import ROOT
 from tests.native import conf
 from tests.native.cluster import Cluster
-from tests.native.sandbox import started
+from tests.native.sandbox import HOME, started
 
 pytestmark = pytest.mark.slow
 
@@ -65,3 +65,19 @@ def test_a_waiting_job_cannot_be_moved_there(demanding: Cluster) -> None:
     demanding.run("scancel", plain, inside)
 
     assert [done.returncode == 0 for done in (*moved, kept, by_root)] == [False, True, True, True]
+
+
+def test_a_step_without_an_image_is_not_refused(demanding: Cluster) -> None:
+    # The page says so: slurmctld asks the script about jobs only.
+    submit = ("sbatch", "--parsable", "--mem=100", "--output=/dev/null", "--partition=course", IMAGE)
+    job = demanding.run(*submit, "--wrap=sleep 300", user="alice")
+    demanding.wait_for(lambda: demanding.run("squeue", "--noheader", "--format=%T") == "RUNNING", 60, "the job runs")
+    step = ("srun", f"--jobid={job}", "--overlap", "--mem=0", "sh", "-c", "test -e /share/images && echo outside")
+    done = demanding.tried(*step, user="alice")
+    demanding.run("scancel", job)
+    program = "#!/bin/sh\ntest -e /share/images && echo print outside\n"
+    demanding.run("sh", "-c", "cat >before && chmod +x before", text=program, user="alice")
+    words = ("--mem=100", "--partition=course", IMAGE, f"--task-prolog={HOME}/before")
+    before = demanding.run("srun", *words, "true", user="alice")
+
+    assert (done.stdout, before) == ("outside\n", "outside"), done.stderr

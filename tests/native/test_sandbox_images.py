@@ -21,7 +21,7 @@ STORE = "/share/images"
 LAYER = """
 mkdir -p /tmp/layer && cd /tmp/layer
 for path in bin lib lib64; do mkdir -p usr/$path && ln -s usr/$path $path; done
-for file in /usr/bin/dash /usr/bin/id /usr/bin/cat $(ldd /usr/bin/id /usr/bin/dash | grep -o '/[^ ]*'); do
+for file in /usr/bin/dash /usr/bin/id /usr/bin/cat $(ldd /usr/bin/id /usr/bin/dash | grep -o '/[^ :]*'); do
     cp --parents -L "$(realpath -m "$file")" . && cp -L "$file" ".$file"
 done
 ln -s dash usr/bin/sh
