@@ -34,10 +34,11 @@ FORWARDED = (
 """Signals that Slurm may send to this process only, and that the task is meant to get."""
 
 # $1: options of the layer, $2: directory of the task. The shell is the first process of its namespace, so that
-# fuse-overlayfs ends with it. crun as the first process would wait for fuse-overlayfs.
+# fuse-overlayfs ends with it. crun as the first process would wait for fuse-overlayfs. Tasks cannot use keyrings
+# (bundle.REFUSED), and where the machine is a container itself, crun could not make one.
 RUN = """
 fuse-overlayfs -o "$1" "$2/root" > "$2/log" 2>&1 || { cat "$2/log" >&2; exit 1; }
-crun --cgroup-manager=disabled --root="$2/state" run --bundle="$2" task
+crun --cgroup-manager=disabled --root="$2/state" run --no-new-keyring --bundle="$2" task
 exit $?
 """
 
