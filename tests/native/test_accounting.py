@@ -240,9 +240,9 @@ def test_no_record_is_lost_while_slurmdbd_is_off_under_load(release: str) -> Non
         early = submit(cluster, "sleep 5", 4)
         cluster.end("slurmdbd")
         array = cluster.run(*JOB, f"--array=1-{LOAD}", "--wrap=true", user="alice")
-        cluster.wait_for(lambda: queued(cluster) < LOAD / 2, 900, "half of the jobs end")
+        cluster.wait_for(lambda: queued(cluster) < LOAD / 2, 2400, "half of the jobs end")
         cluster.restart(CONTROL)
-        cluster.wait_for(lambda: not cluster.run("squeue", "-h"), 900, "all jobs end without slurmdbd")
+        cluster.wait_for(lambda: not cluster.run("squeue", "-h"), 2400, "all jobs end without slurmdbd")
         kept = unsent(cluster)
 
         cluster.start_slurmdbd()
