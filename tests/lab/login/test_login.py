@@ -8,6 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from slurmstead.paths import PLAYBOOKS
+
+LOGIN = str(PLAYBOOKS / "configure-login.yml")
 MARKED = "cat /etc/pam.d/sshd | grep --count 'BEGIN slurmstead' || true"
 WITHOUT_PAM = "/etc/ssh/sshd_config.d/00-own.conf"
 
@@ -45,20 +50,29 @@ def test_a_worker_whose_sshd_does_not_ask_pam_is_reported(lab: Any, closed: str,
     assert "sshd does not ask PAM: remove `UsePAM no` from" in " ".join(run.output.split())
 
 
+FAULTS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    # It refuses new logins while the connection of an earlier run goes on.
+    "nologin": ("echo no > /etc/nologin", "rm --force /etc/nologin", {}),
+    # Neither in the list nor in the group sudo, its account has to have a job.
+    "no administrator": ("gpasswd --delete debian sudo", "gpasswd --add debian sudo", {"__login_users": []}),
+}
+"""What makes a run lock Ansible out, what ends that, and variables of the run."""
+
+
+@pytest.mark.parametrize(("begin", "end", "variables"), FAULTS.values(), ids=FAULTS)
 def test_files_with_which_ansible_could_not_log_in_are_restored(
-    lab: Any, closed: str, configure: Callable[..., Any]
+    lab: Any, closed: str, configure: Callable[..., Any], begin: str, end: str, variables: dict[str, Any]
 ) -> None:
-    """/etc/nologin refuses new logins while the connection of an earlier run goes on."""
-    opened = configure(plain=True, login_only_with_jobs=False)
+    opened = configure(LOGIN, plain=True, login_only_with_jobs=False)
     assert opened.code == 0, opened.output[-5000:]
-    lab.root(closed, "echo no > /etc/nologin")
+    lab.root(closed, begin)
     try:
-        run = configure("--limit", closed, plain=True)
+        run = configure(LOGIN, "--limit", closed, plain=True, **variables)
         lab.insist(closed, "test -e /var/lib/slurmstead/login-trial/rejected", 120)
 
         assert run.code != 0
         assert "did not accept a new login with its new PAM files" in " ".join(run.output.split())
         assert lab.root(closed, MARKED) == "0"
     finally:
-        lab.root(closed, "rm --force /etc/nologin")
-        assert configure().code == 0
+        lab.root(closed, end)
+        assert configure(LOGIN).code == 0
