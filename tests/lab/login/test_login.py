@@ -76,3 +76,23 @@ def test_files_with_which_ansible_could_not_log_in_are_restored(
     finally:
         lab.root(closed, end)
         assert configure(LOGIN).code == 0
+
+
+def test_a_boot_during_the_trial_restores_the_files(lab: Any, closed: str, configure: Callable[..., Any]) -> None:
+    begin, end, _ = FAULTS["nologin"]
+    opened = configure(LOGIN, plain=True, login_only_with_jobs=False)
+    assert opened.code == 0, opened.output[-5000:]
+    lab.root(closed, begin)
+    try:
+        run = configure(LOGIN, "--limit", closed, plain=True, login_deadline=3600)
+        tried = lab.root(closed, MARKED)
+    finally:
+        lab.root(closed, end)
+    try:
+        lab.cut_power(closed)
+        lab.boot(closed)
+
+        assert (run.code != 0, tried) == (True, "2")
+        assert lab.root(closed, MARKED) == "0"
+    finally:
+        assert configure(LOGIN).code == 0
