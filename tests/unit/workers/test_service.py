@@ -122,6 +122,16 @@ def test_a_worker_that_somebody_drained_stays_drained() -> None:
     assert done.said == ("n1 in service", "n3 stays drained: fan")
 
 
+def test_a_machine_that_slept_while_the_key_changed_is_not_waited_for() -> None:
+    """Its slurmd cannot register before it has the key."""
+    slurm = Cluster(n1="State=IDLE+DRAIN+POWERED_DOWN Reason=missed while asleep: rotate-key [root@2026-11-21T14:50]")
+
+    done = Service(["n1"], OURS, slurm).bring_back(0, check_mode=False)
+
+    assert done.said == ("n1 stays drained: missed while asleep: rotate-key",)
+    assert slurm.resumed == []
+
+
 def test_without_slurmctld_nobody_is_resumed() -> None:
     with pytest.raises(ServiceError, match="slurmctld does not answer"):
         Service(["n1"], OURS, Cluster()).resume(check_mode=False)
