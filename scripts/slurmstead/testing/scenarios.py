@@ -101,6 +101,8 @@ SCENARIOS = (
     Scenario("site", NATIVE_LAB, destroys=True),
     # It installs all packages on machines that have none.
     Scenario("first_run", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
+    # It makes a cluster of an earlier commit first.
+    Scenario("previous", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
     Scenario("engines", NATIVE_LAB, options=("tests/lab/engines/scaling.py",)),
     Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
@@ -116,6 +118,7 @@ SCENARIOS = (
     Scenario("operations", NATIVE_TRIXIE, destroys=True),
     Scenario("backup", NATIVE_TRIXIE),
     Scenario("site", NATIVE_TRIXIE, destroys=True),
+    Scenario("previous", NATIVE_TRIXIE, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     Scenario("rk3588", Kind("trixie", RK1_INVENTORY)),
 )
 """All scenarios, in the order in which they run on their lab."""
