@@ -277,6 +277,32 @@ def router_dnsmasq(options: Mapping[str, Any]) -> str:
     return str(network_dnsmasq.text(network_plan.inside(options))) if options["network"] else ""
 
 
+def install_machine(node: str, hostvars: Mapping[str, Mapping[str, Any]], control: str) -> dict[str, Any]:
+    """Return the machine to be installed as plan.Plan describes it.
+
+    :raises AnsibleFilterError: a variable is missing
+    """
+    if not node:
+        return {}
+    own, router = hostvars[node], hostvars[control]
+    missing = [name for name in ("os_address", "router_mac", "bootstrap_authorized_keys") if not own.get(name)]
+    missing += [f"{name} of {control}" for name in ("router_interface", "router_network") if not router.get(name)]
+    if missing:
+        raise AnsibleFilterError(f"{node} cannot be installed over the network without {', '.join(missing)}")
+    return {
+        "node": node,
+        "mac": str(own["router_mac"]),
+        "address": own["os_address"],
+        "network": router["router_network"],
+        "router": router["os_address"],
+        "domain": router.get("router_domain", "cluster"),
+        "user": own.get("bootstrap_user", "ansible"),
+        "keys": list(own["bootstrap_authorized_keys"]),
+        "serial": str(own.get("os_serial") or ""),
+        "disk": str(own.get("install_disk") or ""),
+    }
+
+
 def vpn_peers(directory: str) -> list[dict[str, str]]:
     """Return the peers in vpn.yml of a directory."""
     try:
@@ -475,6 +501,7 @@ class FilterModule:
             "programs": programs,
             "node_lines": refusing(slurm_nodes.node_lines),
             "quiet_nodes": quiet_nodes,
+            "install_machine": install_machine,
             "remembered_hardware": remembered_hardware,
             "health_check_interval": conf_size.health_check_interval,
             "scheduler_parameters": conf_size.scheduler_parameters,

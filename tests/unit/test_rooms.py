@@ -71,6 +71,7 @@ PLUGINS = House(
         "network": "nftables",
         "jupyterhub": "reach",
         "discover": "hardware power reach storage",
+        "install": "discover storage",
         "quiet": "",
         "sandbox": "reach",
         "vpn": "nftables",

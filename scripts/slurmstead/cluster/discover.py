@@ -114,7 +114,7 @@ def chosen(found: Found, words: Sequence[str]) -> list[tuple[Mapping[str, Any], 
 
     Without words, those that accepted a login: printers and switches speak ssh too.
 
-    :param words: ADDRESS or MAC, or ADDRESS=NAME
+    :param words: ADDRESS or MAC, or ADDRESS=NAME; a machine that does not answer ssh, to be installed, only by its MAC
     :raises UsageError: a word is not a new machine, or that one cannot be added
     """
     if not words:
@@ -130,8 +130,11 @@ def chosen(found: Found, words: Sequence[str]) -> list[tuple[Mapping[str, Any], 
             raise UsageError(
                 f"{place} cannot be added: {machine['refused']}", "Make new host keys on it, see docs/discover.md."
             )
-        if not machine["host_key"]:
-            raise UsageError(f"{place} does not answer ssh, so it has no identity", "Install it, then run this again.")
+        if not machine["host_key"] and (place.lower() != machine["mac"] or machine["bmc"]):
+            raise UsageError(
+                f"{place} does not answer ssh, so it has no identity",
+                "Install it, then run this again. To install it over the network, name it by its MAC.",
+            )
         wanted.append((machine, name))
     return wanted
 
@@ -224,7 +227,10 @@ def _worker(name: str, machine: Mapping[str, Any], addresses: Addresses) -> Work
         variables["router_mac"] = json.dumps(machine["mac"])
     if measured.get("serial"):
         variables["os_serial"] = json.dumps(measured["serial"])
-    variables["os_host_key"] = machine["host_key"]
+    if machine["host_key"]:
+        variables["os_host_key"] = machine["host_key"]
+    elif addresses.network is not None:
+        variables["install_disk"] = '""'
     blank = [disk["id"] for disk in measured.get("disks", ()) if disk["id"] and not disk["content"]]
     if blank:
         variables["scratch_disks"] = "[]"
@@ -235,7 +241,15 @@ def _worker(name: str, machine: Mapping[str, Any], addresses: Addresses) -> Work
 
 def next_steps(made: Sequence[Worker], wanted: Sequence[tuple[Mapping[str, Any], str]], control: str) -> Iterator[str]:
     """Yield what the operator does now."""
-    pairs = zip(made, (machine for machine, _ in wanted), strict=True)
+    pairs = list(zip(made, (machine for machine, _ in wanted), strict=True))
+    for name in (one.name for one, machine in pairs if not machine["host_key"]):
+        yield f"write the serial of its disk as install_disk of {name}, then scripts/stead install {name}"
+    made, pairs = (
+        [one for one, machine in pairs if machine["host_key"]],
+        [pair for pair in pairs if pair[1]["host_key"]],
+    )
+    if not made:
+        return
     moved = [one.name for one, machine in pairs if one.variables["os_address"] not in machine["addresses"]]
     if moved:
         yield f"scripts/stead up --limit {control} --tags router, then reboot {', '.join(moved)} for the new address"

@@ -568,6 +568,12 @@ ROUTER_CASES = {
         'has small with the option "--export=ALL". Remove it, because the hub sets it.',
     ),
     "no port of a VPN": case("vpn_port", 0, "has 0, which is not a port. Write a number from 1 to 65535."),
+    "a disk for the system without a stable name": case(
+        "install_disk",
+        "/dev/sda",
+        'is "/dev/sda", which can be another disk after the next boot. '
+        "Write the serial of the disk, or its name in /dev/disk/by-id.",
+    ),
     "BMCs without a network": case(
         "router_bmc_network", "ilo", 'is "ilo", which is not an IPv4 network. Write it as in 10.78.0.0/24.'
     ),

@@ -123,6 +123,21 @@ def test_what_cannot_be_added_is_refused(found, project, capsys, word, why):
     assert (project.path / "hosts.yml").read_text() == SITE
 
 
+def test_a_machine_that_is_to_be_installed_is_added_by_its_mac(found, project, monkeypatch, capsys):
+    blank = machine("10.77.0.205", machine=None, host_key="", banner="", mac="d8:9d:67:00:00:04")
+    monkeypatch.setattr(discover, "run", lambda *_, **__: discover.Found([blank], [], ["10.77.0.205"]))
+
+    assert found("10.77.0.205", "--yes") == ExitCode.USAGE
+    assert found("D8:9D:67:00:00:04=gpu1", "--yes") == ExitCode.OK
+    text, said = (project.path / "hosts.yml").read_text(), capsys.readouterr().out
+    assert (
+        '    gpu1:\n      os_address: 10.77.0.12\n      router_mac: "d8:9d:67:00:00:04"\n      install_disk: ""\n'
+        in text
+    )
+    assert "then scripts/stead install gpu1" in said
+    assert "add-node" not in said
+
+
 def test_a_copied_disk_cannot_be_added_by_name():
     copy = machine("10.77.0.203", refused="its disk is a copy")
     seen = discover.Found([copy], [], [])

@@ -1,0 +1,44 @@
+# Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
+"""What a new machine reported, and whether that is what a run waits for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+STAGES = ("started", "writing", "installed")
+"""in this order; refused and failed end an installation"""
+
+HINTS = {
+    "started": "did not boot over the network. Switch it on, and let its firmware boot over the network from the card "
+    "with router_mac first (without Secure Boot)",
+    "writing": "did not choose a disk. Its screen shows what it does",
+    "installed": "did not finish. Its screen shows what it does",
+}
+
+
+def latest(text: str) -> list[dict[str, str]]:
+    """Return the reports of the machine's last boot.
+
+    >>> latest('{"stage": "started"}\\n{"stage": "failed"}\\n{"stage": "started", "serial": "A"}\\n')
+    [{'stage': 'started', 'serial': 'A'}]
+    """
+    found: list[dict[str, str]] = []
+    for line in text.splitlines():
+        report = json.loads(line)
+        found = [report] if report["stage"] == "started" else [*found, report]
+    return found
+
+
+def reached(text: str, stage: str) -> Mapping[str, str] | None:
+    """Return all that was reported, if the machine has reached a stage, or has failed; None if it is still to come.
+
+    >>> reached('{"stage": "started", "serial": "A"}', "installed"), reached('{"stage": "started"}', "started")
+    (None, {'stage': 'started'})
+    """
+    reports = latest(text)
+    merged = {key: value for report in reports for key, value in report.items()}
+    stages = [report["stage"] for report in reports]
+    if stages and stages[-1] in ("refused", "failed"):
+        return merged
+    return merged if stage in stages else None

@@ -1,0 +1,72 @@
+"""`stead install` checks the inventory, installs a machine, and makes it a worker with the reported host key."""
+
+import pytest
+
+from slurmstead.cluster import install, operations
+from slurmstead.errors import ExitCode, TaskError
+
+SITE = """\
+all:
+  vars: {ansible_connection: local, bootstrap_authorized_keys: [ssh-ed25519 AAAA me]}
+  hosts:
+    head: {os_address: 10.77.0.1, router_interface: in0, router_network: 10.77.0.0/24}
+    new: {os_address: 10.77.0.12, router_mac: "52:54:00:00:00:0c", install_disk: A1}
+    bare: {os_address: 10.77.0.13}
+    far: {os_address: 10.78.0.13, router_mac: "52:54:00:00:00:0d", install_disk: A2}
+control: {hosts: {head: }}
+nfs_server: {hosts: {head: }}
+workers: {hosts: {new: , bare: , far: }}
+"""
+INSTALLED = install.Installed("CZJ1", "/dev/sda (serial A1)", "SHA256:key")
+
+
+@pytest.fixture
+def ran(project, monkeypatch):
+    """The playbooks that the verb runs, with the node's variables."""
+    project.write("hosts.yml", SITE)
+    calls = []
+    monkeypatch.setattr(operations, "reload_firewalls", lambda *_, **__: calls.append("firewalls"))
+    monkeypatch.setattr(install, "run", lambda *words, **_: calls.append(words[3]) or INSTALLED)
+    monkeypatch.setattr(operations, "run", lambda *words, **more: calls.append((words[2], more["extra_vars"])))
+    return calls
+
+
+def test_a_blank_machine_is_installed_and_becomes_a_worker(ran, stead, project, capsys):
+    assert stead("install", "new", "-i", project.path / "hosts.yml") == ExitCode.OK
+    assert ran == ["firewalls", "new", ("add-node.yml", {"added_host_key": "SHA256:key"})]
+    said = capsys.readouterr().out
+    assert "new is installed on /dev/sda (serial A1)." in said
+    assert 'os_serial: "CZJ1"\n      os_host_key: SHA256:key' in said
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("bare", "bare has no router_mac"),
+        ("far", "os_address of far is not in router_network (10.77.0.0/24)"),
+        ("head", "head is the control node"),
+        ("other", "other is not a worker"),
+    ],
+)
+def test_a_machine_that_cannot_be_installed_is_refused_before_anything_runs(ran, stead, project, capsys, name, why):
+    assert stead("install", name, "-i", project.path / "hosts.yml") == ExitCode.USAGE
+    assert why in capsys.readouterr().err
+    assert ran == []
+
+
+def test_without_a_router_nothing_is_installed(ran, stead, project, capsys):
+    project.write("hosts.yml", SITE.replace("router_interface: in0, ", ""))
+
+    assert stead("install", "new", "-i", project.path / "hosts.yml") == ExitCode.USAGE
+    assert "control is not a router" in capsys.readouterr().err
+    assert ran == []
+
+
+def test_a_failure_after_the_installation_says_how_to_go_on(ran, stead, project, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise TaskError("add-node.yml failed on new", "Fix it.")
+
+    monkeypatch.setattr(operations, "run", fail)
+
+    assert stead("install", "new", "-i", project.path / "hosts.yml") == ExitCode.TASK_FAILED
+    assert "scripts/stead add-node new --host-key SHA256:key" in capsys.readouterr().err
