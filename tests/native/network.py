@@ -58,6 +58,11 @@ class Network:
         self.run("ip", "link", "add", "switch", "type", "bridge")
         self.run("ip", "link", "set", "switch", "up")
 
+    @property
+    def process(self) -> int:
+        """The process whose network is that of the switch."""
+        return self._process.pid
+
     def __enter__(self) -> Self:
         return self
 
