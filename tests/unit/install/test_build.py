@@ -16,7 +16,7 @@ TOOLS = {
     "dpkg": "echo amd64",
     "apt-get": 'echo "Debian http://archive.example/debian"',
     "mmdebstrap": 'cat > "$SEEN"; printf "%s\\n" "$@" >> "$SEEN"; [ ! -e "$FAILS" ] || exit 1\n'
-    'for name in kernel initrd root.tar.zst; do echo "$name" > "$WORK/$name"; done',
+    'for name in kernel initrd; do echo "$name" > "$WORK/$name"; done; echo root',
 }
 
 
