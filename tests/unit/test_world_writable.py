@@ -15,6 +15,8 @@ ON_NODES = [
     and path.suffix != ".md"
     # Makes an image on the controlling computer; its paths are below the image.
     and not path.is_relative_to(ROOT / "roles" / "lab" / "files")
+    # Makes an image, too.
+    and path != ROOT / "roles/install/files/build-installer"
     # Its paths are those of a task, whose /tmp is private.
     and path != ROOT / "plugins/module_utils/slurmstead/sandbox/bundle.py"
 ]
