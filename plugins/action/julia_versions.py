@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 from typing import Any
 
+import ansible.module_utils
 from ansible.plugins.action import ActionBase
+
+# ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
+ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
+transfer = importlib.import_module("ansible.module_utils.slurmstead.reach.handed")
 
 
 class ActionModule(ActionBase):
@@ -32,7 +38,7 @@ class ActionModule(ActionBase):
                             "failed": True,
                             "msg": f"{path}, the archive of Julia {archive['version']}, is not a file",
                         }
-                    archive["file"] = self._handed(path)
+                    archive["file"] = transfer.handed(self, path)
         try:
             result: dict[str, Any] = self._execute_module(
                 module_args={**args, "archives": archives}, task_vars=variables
@@ -40,12 +46,3 @@ class ActionModule(ActionBase):
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         return result
-
-    def _handed(self, path: pathlib.Path) -> str:
-        """Return the path of the file's copy on the machine."""
-        shell = self._connection._shell
-        if not shell.tmpdir:
-            self._make_tmp_path()
-        copy: str = self._transfer_file(str(path), shell.join_path(shell.tmpdir, path.name))
-        self._fixup_perms2((shell.tmpdir, copy))
-        return copy

@@ -23,6 +23,7 @@ from packaging.markers import Marker
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 locks = importlib.import_module("ansible.module_utils.slurmstead.jupyterhub.lock")
+transfer = importlib.import_module("ansible.module_utils.slurmstead.reach.handed")
 
 SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 
@@ -54,19 +55,10 @@ class ActionModule(ActionBase):
                 problem = packages.pack(packed)
                 if problem:
                     return {"failed": True, "msg": problem}
-                full["archive"] = self._handed(packed)
+                full["archive"] = transfer.handed(self, packed)
             return dict(self._execute_module(module_args=full, task_vars=variables))
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
-
-    def _handed(self, path: pathlib.Path) -> str:
-        """Return the path of the file's copy on the machine."""
-        shell = self._connection._shell
-        if not shell.tmpdir:
-            self._make_tmp_path()
-        copy: str = self._transfer_file(str(path), shell.join_path(shell.tmpdir, path.name))
-        self._fixup_perms2((shell.tmpdir, copy))
-        return copy
 
 
 class Packages:

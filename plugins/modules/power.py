@@ -33,31 +33,20 @@ power: {description: C(on), C(off), C(unknown) or C(error) by machine., type: di
 problems: {description: What could not be done, a line for each machine., type: list, returned: always}
 """
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.power import switch
-from ansible.module_utils.slurmstead.power.model import Machine
-
-# Only the password is a secret: no_log for all of a machine would also mask its name in the messages.
-FIELDS: dict[str, Any] = {
-    field.name: {
-        "type": str(field.type) if field.type in ("str", "int", "float") else "dict",
-        "required": field.default is field.default_factory is dataclasses.MISSING,
-        "no_log": field.name == "password",
-    }
-    for field in dataclasses.fields(Machine)
-}
+from ansible.module_utils.slurmstead.power.model import OPTIONS, Machine
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "machines": {"type": "list", "elements": "dict", "required": True, "options": FIELDS},
+            "machines": {"type": "list", "elements": "dict", "required": True, "options": OPTIONS},
             "state": {"type": "str", "choices": ["status", "on", "off"], "required": True},
         },
         supports_check_mode=True,

@@ -39,31 +39,19 @@ supply: {description: Whether the device says that it is on; null if it cannot t
 seconds: {description: How long it took; null if control cannot do it., type: float, returned: C(down) and C(up)}
 """
 
-import dataclasses
-from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.power import proof
-from ansible.module_utils.slurmstead.power.model import Machine, PowerError
+from ansible.module_utils.slurmstead.power.model import OPTIONS, Machine, PowerError
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
-
-# Only the password is a secret: no_log for all of a machine would also mask its name in the messages.
-FIELDS: dict[str, Any] = {
-    field.name: {
-        "type": str(field.type) if field.type in ("str", "int", "float") else "dict",
-        "required": field.default is field.default_factory is dataclasses.MISSING,
-        "no_log": field.name == "password",
-    }
-    for field in dataclasses.fields(Machine)
-}
 
 
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(
         argument_spec={
-            "machine": {"type": "dict", "required": True, "options": FIELDS},
+            "machine": {"type": "dict", "required": True, "options": OPTIONS},
             "state": {"type": "str", "choices": ["ready", "down", "up"], "required": True},
             "started": {"type": "str", "default": ""},
             "others": {"type": "dict", "default": {}},

@@ -63,9 +63,7 @@ def main() -> None:
     given = module.params
     store, name = given["store"], given["name"]
     try:
-        if module.check_mode:
-            pass
-        elif given["state"] == "present":
+        if given["state"] == "present" and not module.check_mode:
             building.build(
                 store,
                 name=name,
@@ -74,7 +72,7 @@ def main() -> None:
                 given=given["given"] or "",
                 archive=given["archive"],
             )
-        elif given["state"] == "absent":
+        elif given["state"] == "absent" and not module.check_mode:
             building.remove(store, name, given["used"].get(name, []))
     except images.ImageError as error:
         module.fail_json(msg=str(error))

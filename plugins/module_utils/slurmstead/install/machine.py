@@ -12,7 +12,7 @@ import subprocess
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NoReturn
 
 from ansible.module_utils.slurmstead.discover import machine
@@ -200,12 +200,8 @@ def _in(*command: str) -> str:
 
 def _said(error: Exception) -> str:
     if isinstance(error, subprocess.CalledProcessError):
-        return f"`{_words(error.cmd)}` exited with {error.returncode}: {str(error.stderr).strip()[-400:]}"
+        return f"`{' '.join(error.cmd)}` exited with {error.returncode}: {str(error.stderr).strip()[-400:]}"
     return str(error)
-
-
-def _words(command: Sequence[str]) -> str:
-    return " ".join(command)
 
 
 def _end(key: str, seconds: float = SECONDS) -> NoReturn:

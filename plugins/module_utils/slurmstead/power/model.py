@@ -48,6 +48,17 @@ class Machine:
         return cls(**{name: value for name, value in values.items() if value is not None})
 
 
+OPTIONS: dict[str, Any] = {
+    field.name: {
+        "type": str(field.type) if field.type in ("str", "int", "float") else "dict",
+        "required": field.default is field.default_factory is dataclasses.MISSING,
+        "no_log": field.name == "password",
+    }
+    for field in dataclasses.fields(Machine)
+}
+"""The options of a module for a Machine. Only the password is a secret: no_log for all would also mask its name."""
+
+
 class Method(Protocol):
     """Switches one machine."""
 
