@@ -46,10 +46,8 @@ class Worker:
 
 def parse(result: Result) -> Found | None:
     """Return what the playbook found; None if it did not get that far."""
-    for said in result.results_of("discover"):
-        if "new" in said:
-            return Found(said["new"], said["notes"], said["addresses"])
-    return None
+    said = result.answer("discover", "new")
+    return Found(said["new"], said["notes"], said["addresses"]) if said else None
 
 
 def run(console: Console, inventory: pathlib.Path, *, user: str = "", plain: bool = False) -> Found:

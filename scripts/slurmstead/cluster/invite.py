@@ -30,9 +30,8 @@ def invited(console: Console, inventory: pathlib.Path, names: Iterable[str], *, 
             plain=plain,
             observer=progress,
         )
-    for found in result.results_of("jupyterhub_invitation"):
-        if "url" in found:
-            return links(found["url"], tokens)
+    if found := result.answer("jupyterhub_invitation", "url"):
+        return links(found["url"], tokens)
     raise result.error or CheckFailed(f"{inventory} has no control node", "Add it to the group control.")
 
 

@@ -31,7 +31,6 @@ def run(console: Console, inventory: pathlib.Path, *, times: int, seconds: int, 
         result = playbook.run(
             PLAYBOOKS / "measure-quiet.yml", inventory, extra_vars=variables, plain=plain, observer=progress
         )
-    for found in result.results_of("quiet_measure"):
-        if "lines" in found:
-            return Report(bool(found["ok"]), list(found["lines"]), dict(found["answers"]))
+    if found := result.answer("quiet_measure", "lines"):
+        return Report(bool(found["ok"]), list(found["lines"]), dict(found["answers"]))
     raise result.error or UsageError(f"{inventory} has no quiet node", "Set slurm_quiet: true on workers.")

@@ -35,9 +35,8 @@ def ask(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Co
     """
     with Progress(console, PLAYBOOK) as progress:
         result = playbook.run(PLAYBOOKS / PLAYBOOK, inventory.absolute(), plain=plain, observer=progress)
-    for found in result.results_of("vpn_state"):
-        if "key" in found:
-            return judged(found)
+    if found := result.answer("vpn_state", "key"):
+        return judged(found)
     raise result.error or CheckFailed("control was not asked", "The inventory needs a group `control`.")
 
 

@@ -57,6 +57,10 @@ class Result:
         """Return the results of the module `action` on all hosts."""
         return [end.result for end in self.ended if end.task.action.rpartition(".")[2] == action and end.result]
 
+    def answer(self, action: str, key: str) -> Mapping[str, Any]:
+        """Return the first result of the module `action` that has a key; empty if the run did not get that far."""
+        return next((result for result in self.results_of(action) if key in result), {})
+
     @property
     def warnings(self) -> list[str]:
         """Ansible's warnings, without duplicates."""
