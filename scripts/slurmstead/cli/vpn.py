@@ -41,7 +41,7 @@ def add(
         _check_output()
     book = work.read(inventory)
     work.check_new(book, name, key)
-    found = control.ask(messages, inventory, plain=plain)
+    found = control.state(messages, inventory, plain=plain)
     place = work.endpoint(found.endpoint, found.port)
     private, public = ("<your private key>", key) if key else work.make_keys()
     peer = work.add(book, name, public, found.network)
@@ -74,7 +74,7 @@ def list_(
     from slurmstead.site import vpn as work
 
     book = work.read(inventory)
-    seen = control.ask(messages, inventory, plain=plain).seen if ask else None
+    seen = control.state(messages, inventory, plain=plain).seen if ask else None
     if as_json:
         rows = [
             {**dataclasses.asdict(peer), **({} if seen is None else {"seen": seen.get(peer.key)})}

@@ -12,11 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from slurmstead.cluster.ask import ask
 from slurmstead.errors import CheckFailed, UsageError
-from slurmstead.paths import PLAYBOOKS
-from slurmstead.runner import playbook
-from slurmstead.runner.outcome import Result
-from slurmstead.runner.progress import Progress
 from slurmstead.wording import count
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -44,27 +41,19 @@ class Worker:
     comments: Sequence[str]
 
 
-def parse(result: Result) -> Found | None:
-    """Return what the playbook found; None if it did not get that far."""
-    said = result.answer("discover", "new")
-    return Found(said["new"], said["notes"], said["addresses"]) if said else None
-
-
 def run(console: Console, inventory: pathlib.Path, *, user: str = "", plain: bool = False) -> Found:
     """Look for new machines, with progress on `console`.
 
     :param user: the only account that is tried on them; empty for the inventory's and root
     :raises SteadError: control could not be asked
     """
-    given = {"discover_user": user} if user else {}
-    with Progress(console, "discover-machines.yml") as progress:
-        result = playbook.run(
-            PLAYBOOKS / "discover-machines.yml", inventory.absolute(), extra_vars=given, plain=plain, observer=progress
-        )
-    found = parse(result)
-    if found is None:
-        raise result.error or CheckFailed("control was not asked", "The inventory needs a group `control`.")
-    return found
+    said = ask(
+        *(console, "discover-machines.yml", inventory, "discover", "new"),
+        unasked=CheckFailed("control was not asked", "The inventory needs a group `control`."),
+        extra_vars={"discover_user": user} if user else {},
+        plain=plain,
+    )
+    return Found(said["new"], said["notes"], said["addresses"])
 
 
 def print_found(console: Console, found: Found) -> None:

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from rich.console import Console
 
+from slurmstead.cluster.ask import ask
 from slurmstead.errors import CheckFailed
-from slurmstead.paths import PLAYBOOKS
-from slurmstead.runner import playbook
-from slurmstead.runner.progress import Progress
 
 
 def invited(console: Console, inventory: pathlib.Path, names: Iterable[str], *, plain: bool = False) -> dict[str, str]:
@@ -21,18 +19,13 @@ def invited(console: Console, inventory: pathlib.Path, names: Iterable[str], *, 
     """
     tokens = {name: secrets.token_urlsafe(24) for name in names}
     digests = {name: hashlib.sha256(token.encode()).hexdigest() for name, token in tokens.items()}
-    name = "invite-people.yml"
-    with Progress(console, name) as progress:
-        result = playbook.run(
-            PLAYBOOKS / name,
-            inventory,
-            extra_vars={"invited_people": json.dumps(digests)},
-            plain=plain,
-            observer=progress,
-        )
-    if found := result.answer("jupyterhub_invitation", "url"):
-        return links(found["url"], tokens)
-    raise result.error or CheckFailed(f"{inventory} has no control node", "Add it to the group control.")
+    found = ask(
+        *(console, "invite-people.yml", inventory, "jupyterhub_invitation", "url"),
+        unasked=CheckFailed(f"{inventory} has no control node", "Add it to the group control."),
+        extra_vars={"invited_people": json.dumps(digests)},
+        plain=plain,
+    )
+    return links(found["url"], tokens)
 
 
 def links(url: str, tokens: Mapping[str, str]) -> dict[str, str]:

@@ -9,11 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
+from slurmstead.cluster.ask import ask
 from slurmstead.errors import CheckFailed
-from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook
 from slurmstead.runner.outcome import Result
-from slurmstead.runner.progress import Progress
 
 LOG = ("at", "node", "what", "why")
 SAVINGS = ("node", "hours", "sleeps", "kwh", "money")
@@ -78,15 +77,15 @@ def journal(console: Console, inventory: pathlib.Path, nodes: Sequence[str], day
 
     :raises SteadError: control could not be asked, or no machine has ever been put to sleep
     """
-    name, variables = "show-power-log.yml", {"shown_nodes": ",".join(nodes), "power_log_days": str(days)}
-    with Progress(console, name) as progress:
-        result = playbook.run(PLAYBOOKS / name, inventory, extra_vars=variables, plain=plain, observer=progress)
-    for found in result.results_of("power_journal"):
-        if found.get("exists"):
-            return found
-        if "exists" in found:
-            raise CheckFailed("control has no log of power saving", "Nothing sleeps until power_idle is set.")
-    raise result.error or CheckFailed(f"{inventory} has no control node", "Add it to the group control.")
+    found = ask(
+        *(console, "show-power-log.yml", inventory, "power_journal", "exists"),
+        unasked=CheckFailed(f"{inventory} has no control node", "Add it to the group control."),
+        extra_vars={"shown_nodes": ",".join(nodes), "power_log_days": str(days)},
+        plain=plain,
+    )
+    if not found["exists"]:
+        raise CheckFailed("control has no log of power saving", "Nothing sleeps until power_idle is set.")
+    return found
 
 
 def events(found: Row) -> list[dict[str, str]]:

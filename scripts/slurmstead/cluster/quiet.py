@@ -6,10 +6,8 @@ from typing import Any
 
 from rich.console import Console
 
+from slurmstead.cluster.ask import ask
 from slurmstead.errors import UsageError
-from slurmstead.paths import PLAYBOOKS
-from slurmstead.runner import playbook
-from slurmstead.runner.progress import Progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,11 +24,10 @@ def run(console: Console, inventory: pathlib.Path, *, times: int, seconds: int, 
 
     :raises SteadError: they could not be measured
     """
-    variables = {"quiet_times": str(times), "quiet_deadline": str(seconds)}
-    with Progress(console, "measure-quiet.yml") as progress:
-        result = playbook.run(
-            PLAYBOOKS / "measure-quiet.yml", inventory, extra_vars=variables, plain=plain, observer=progress
-        )
-    if found := result.answer("quiet_measure", "lines"):
-        return Report(bool(found["ok"]), list(found["lines"]), dict(found["answers"]))
-    raise result.error or UsageError(f"{inventory} has no quiet node", "Set slurm_quiet: true on workers.")
+    found = ask(
+        *(console, "measure-quiet.yml", inventory, "quiet_measure", "lines"),
+        unasked=UsageError(f"{inventory} has no quiet node", "Set slurm_quiet: true on workers."),
+        extra_vars={"quiet_times": str(times), "quiet_deadline": str(seconds)},
+        plain=plain,
+    )
+    return Report(bool(found["ok"]), list(found["lines"]), dict(found["answers"]))

@@ -8,12 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from slurmstead.cluster import operations
+from slurmstead.cluster.ask import ask
 from slurmstead.errors import CheckFailed, SteadError
-from slurmstead.paths import PLAYBOOKS
-from slurmstead.runner import playbook
-from slurmstead.runner.progress import Progress
-
-PLAYBOOK = "show-vpn.yml"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,16 +24,13 @@ class Control:
     """seconds since the last handshake, or -1 without one"""
 
 
-def ask(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Control:
+def state(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Control:
     """Ask control, with progress on `console`.
 
     :raises SteadError: control could not be asked, or has no VPN
     """
-    with Progress(console, PLAYBOOK) as progress:
-        result = playbook.run(PLAYBOOKS / PLAYBOOK, inventory.absolute(), plain=plain, observer=progress)
-    if found := result.answer("vpn_state", "key"):
-        return judged(found)
-    raise result.error or CheckFailed("control was not asked", "The inventory needs a group `control`.")
+    unasked = CheckFailed("control was not asked", "The inventory needs a group `control`.")
+    return judged(ask(console, "show-vpn.yml", inventory, "vpn_state", "key", unasked=unasked, plain=plain))
 
 
 def judged(found: Mapping[str, Any]) -> Control:

@@ -9,7 +9,6 @@ import time
 import pytest
 
 from slurmstead.cli import power as verbs
-from slurmstead.cluster import power
 from slurmstead.errors import ExitCode
 from slurmstead.runner import outcome
 from slurmstead.runner.events import HostEnded, Status, Task
@@ -49,7 +48,7 @@ def control(project, monkeypatch, tmp_path):
         if events:
             path.write_text("\n".join(lines) + "\n")
         project.playbook(READ.format(path=path), name="show-power-log.yml")
-        monkeypatch.setattr(power, "PLAYBOOKS", project.path)
+        monkeypatch.setattr("slurmstead.cluster.ask.PLAYBOOKS", project.path)
         return project.inventory("here")
 
     return make

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from slurmstead.cluster import quiet
 from slurmstead.errors import ExitCode
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,7 @@ def site(project, monkeypatch):
 
     def make(tasks):
         project.playbook(tasks, name="measure-quiet.yml")
-        monkeypatch.setattr(quiet, "PLAYBOOKS", project.path)
+        monkeypatch.setattr("slurmstead.cluster.ask.PLAYBOOKS", project.path)
         return project.inventory("here")
 
     return make

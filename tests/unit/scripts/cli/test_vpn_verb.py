@@ -9,7 +9,7 @@ import sys
 import pytest
 import yaml
 
-from slurmstead.cluster import operations, vpn
+from slurmstead.cluster import vpn
 from slurmstead.errors import ExitCode
 from slurmstead.site import vpn as site
 
@@ -42,8 +42,8 @@ def control(project, monkeypatch, tmp_path):
         where = {"book": tmp_path / "files/vpn.yml", "applied": tmp_path / "applied.yml"}
         project.playbook(SHOW.format(key=tmp_path / "vpn.pub"), "show-vpn.yml")
         project.playbook(apply.format(**where), "reload-vpn.yml")
-        for module in (operations, vpn):
-            monkeypatch.setattr(module, "PLAYBOOKS", project.path)
+        for module in ("operations", "ask"):
+            monkeypatch.setattr(f"slurmstead.cluster.{module}.PLAYBOOKS", project.path)
         inventory = project.inventory("here")
         inventory.write_text(inventory.read_text() + "control: {hosts: {here: }}\n")
         return ("-i", inventory, "--plain")
@@ -112,7 +112,7 @@ def test_peers_are_listed(listed, stead, capsys):
 
 def test_what_control_knows_is_compared(listed, stead, capsys, monkeypatch):
     known = vpn.Control(CONTROL, "", "10.79.0.0/24", 51820, {OTHER: 75, CONTROL: -1})
-    monkeypatch.setattr(vpn, "ask", lambda *_, **__: known)
+    monkeypatch.setattr(vpn, "state", lambda *_, **__: known)
 
     assert stead("vpn", "list", "--ask", *listed) == ExitCode.OK
     lines = capsys.readouterr().out.splitlines()
@@ -140,7 +140,7 @@ def test_what_cannot_be_done_is_refused_before_control_is_asked(listed, book, st
 
 @pytest.mark.parametrize(("mode", "code"), [(0o644, ExitCode.USAGE), (0o600, ExitCode.CHECK_FAILED)])
 def test_a_private_key_is_not_written_where_others_can_read(listed, stead, monkeypatch, tmp_path, mode, code):
-    monkeypatch.setattr(vpn, "ask", lambda *_, **__: (_ for _ in ()).throw(vpn.CheckFailed("asked")))
+    monkeypatch.setattr(vpn, "state", lambda *_, **__: (_ for _ in ()).throw(vpn.CheckFailed("asked")))
     path = tmp_path / "configuration"
     path.touch(mode)
     path.chmod(mode)
@@ -166,7 +166,7 @@ def answered(listed, monkeypatch):
 
     def answer(**given):
         found = {"enabled": True, "key": CONTROL, "endpoint": "home.example.org", "network": "10.79.0.0/24", "port": 9}
-        monkeypatch.setattr(vpn, "ask", lambda *_, **__: vpn.judged({**found, "seen": {}, **given}))
+        monkeypatch.setattr(vpn, "state", lambda *_, **__: vpn.judged({**found, "seen": {}, **given}))
         monkeypatch.setattr(vpn, "apply", lambda *_, **__: None)
         return listed
 
