@@ -109,6 +109,7 @@ SCENARIOS = (
     Scenario("login", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("operations", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("power", FROZEN, destroys=True),
+    Scenario("router", FROZEN, destroys=True),
     # The kernel's test alone: it moves the share from wherever it is.
     Scenario("share", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("default", TRIXIE),

@@ -23,7 +23,7 @@ CONTAINERS = ("plugins/modules/lab_container.py", "plugins/module_utils/slurmste
 
 IMPORT = re.compile(r"^from tests\.lab\.(\w+)\.(\w+) import ", re.MULTILINE)
 
-CLIENTS = {NATIVE, "engines", "faults", "rk3588", "submit"}
+CLIENTS = {NATIVE, "engines", "faults", "rk3588", "router", "submit"}
 """Scenarios that submit work with scripts/stead."""
 
 READ_BY = {
