@@ -45,10 +45,22 @@ def files(site: Site) -> dict[str, str]:
         ".gitignore": GITIGNORE,
         "README.md": README.format(name=site.cluster_name),
         HOSTS: _hosts(site),
-        "group_vars/all.yml": GROUP_VARS + (SHARES.format(template=site.template) if site.template else ""),
+        "group_vars/all.yml": GROUP_VARS + _shares(site.template),
         "hardware/.gitkeep": "",
         "files/README.md": FILES,
     }
+
+
+def _shares(template: str | None) -> str:
+    if not template:
+        return ""
+    return SHARES.format(template=template) + (COURSE if template == "course" else "")
+
+
+def _quiet(workers: Sequence[tuple[str, str]], control: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return the last worker that is not control; None if notebooks would have no other."""
+    found = [machine for machine in workers if machine not in control]
+    return found[-1] if found and len(workers) > 1 else None
 
 
 def _hosts(site: Site) -> str:
@@ -57,6 +69,7 @@ def _hosts(site: Site) -> str:
         # Without addresses, so that validate-inventory refuses each machine until its address is filled in.
         control = [("head", "ADDRESS-OF-HEAD")]
         workers = [("node1", "ADDRESS-OF-NODE1"), ("node2", "ADDRESS-OF-NODE2")]
+    quiet = _quiet(workers, control) if site.template == "course" else None
     hosts = []
     for name, address in sorted({*control, *workers}):
         note = "  # such as 192.168.1.101" if site.is_example else ""
@@ -65,6 +78,8 @@ def _hosts(site: Site) -> str:
             hosts.append(f"      nfs_server_disks: []  # blank disks for the share, such as {DISKS['share']}")
         if (name, address) in workers:
             hosts.append(f"      scratch_disks: []  # blank disks for scratch, such as {DISKS['scratch']}")
+        if (name, address) == quiet:
+            hosts.append("      slurm_quiet: true  # one experiment at a time; set it for more workers: docs/quiet.md")
     users = []
     for uid, name in enumerate(site.users, FIRST_UID):
         keys = '"{{ bootstrap_authorized_keys }}"'
@@ -142,6 +157,16 @@ ansible_user: ansible
 SHARES = """
 # Each user has an account, limits and a share: docs/shares.md.
 shares_template: {template}
+"""
+
+COURSE = """
+# Notebooks in the browser; give the name under which browsers open control, if it has one: docs/notebooks.md.
+jupyterhub_enabled: true
+jupyterhub_names: []  # such as [course.example.org]
+
+# Jobs can run in images, and experiments on quiet nodes must: docs/sandbox.md.
+sandbox_enabled: true
+sandbox_partitions: [quiet]
 """
 
 GITIGNORE = """\

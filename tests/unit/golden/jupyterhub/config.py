@@ -26,7 +26,7 @@ c.PAMAuthenticator.service = "slurmstead-jupyterhub"
 c.PAMAuthenticator.open_sessions = False
 c.Authenticator.invitations = f"{STATE}/invitations"
 
-c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 8:00:00", "sbatch": ["--cpus-per-task=4", "--time=8:00:00"]}, "small": {"description": "1 CPU, at most 8:00:00", "sbatch": ["--cpus-per-task=1", "--time=8:00:00"]}, "quiet": {"description": "a whole quiet node, at most an hour", "sbatch": ["--time=1:00:00", "--partition=quiet"]}}
+c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 4:00:00", "sbatch": ["--cpus-per-task=4", "--time=4:00:00"]}, "small": {"description": "1 CPU, at most 4:00:00", "sbatch": ["--cpus-per-task=1", "--time=4:00:00"]}, "quiet": {"description": "a whole quiet node, at most an hour", "sbatch": ["--time=1:00:00", "--partition=quiet"]}}
 c.Spawner.apply_user_options = slurmstead_hub.choose_profile
 c.Spawner.options_form = slurmstead_hub.options_form
 c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]

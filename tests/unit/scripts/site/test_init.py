@@ -65,6 +65,26 @@ def test_a_template_sets_shares(ann, stead, template):
     assert template in specs["argument_specs"]["main"]["options"]["shares_template"]["choices"]
 
 
+@pytest.mark.parametrize(
+    ("machines", "quiet"),
+    [
+        ((*MACHINES, "--worker", "node2=192.0.2.2"), ["node2"]),
+        ((*MACHINES, "--worker", "node3=192.0.2.3"), ["node1"]),
+        (MACHINES, []),
+        ((), ["node2"]),
+    ],
+    ids=["last", "control", "one", "example"],
+)
+def test_a_course_has_notebooks_images_and_a_quiet_node(ann, stead, machines, quiet):
+    assert stead("init", "c", *machines, "--template", "course") == ExitCode.OK
+    variables = yaml.safe_load((ann / "c/group_vars/all.yml").read_text())
+    hosts = yaml.safe_load((ann / "c/hosts.yml").read_text())["all"]["hosts"]
+
+    assert variables["jupyterhub_enabled"] is variables["sandbox_enabled"] is True
+    assert variables["sandbox_partitions"] == ["quiet"]
+    assert [name for name, found in hosts.items() if found.get("slurm_quiet")] == quiet
+
+
 def test_an_unknown_template_is_refused(ann, stead, capsys):
     assert stead("init", "c", *MACHINES, "--template", "school") == ExitCode.USAGE
     said = capsys.readouterr().err
