@@ -567,6 +567,14 @@ ROUTER_CASES = {
         {"small": {"options": ["--export=ALL"]}},
         'has small with the option "--export=ALL". Remove it, because the hub sets it.',
     ),
+    "notebooks where an image is demanded": case(
+        "jupyterhub_profiles",
+        {"alone": {"partition": "quiet"}},
+        "has alone with the partition quiet, which is in sandbox_partitions. "
+        "Choose a partition that demands no image.",
+        sandbox_enabled=True,
+        sandbox_partitions=["quiet"],
+    ),
     "no port of a VPN": case("vpn_port", 0, "has 0, which is not a port. Write a number from 1 to 65535."),
     "a disk for the system without a stable name": case(
         "install_disk",

@@ -92,6 +92,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     jupyterhub.hub_minutes_are_possible,
     jupyterhub.notebooks_are_on_the_share,
     jupyterhub.profiles_are_possible,
+    jupyterhub.profiles_need_no_image,
     login.deadline_leaves_time_to_answer,
     login.memory_is_a_size,
     login.cpus_are_possible,

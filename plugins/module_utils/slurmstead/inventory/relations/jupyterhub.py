@@ -96,6 +96,20 @@ def profiles_are_possible(jupyterhub_profiles: Mapping[str, Any]) -> Iterator[Vi
             yield "jupyterhub_profiles", f"has {name} with {wrong}", advice
 
 
+def profiles_need_no_image(
+    jupyterhub_profiles: Mapping[str, Any], sandbox_enabled: bool, sandbox_partitions: Sequence[str]
+) -> Iterator[Violation]:
+    """A notebook is not in an image, so slurmctld would refuse it where an image is demanded."""
+    for name, profile in jupyterhub_profiles.items() if sandbox_enabled else ():
+        partition = profile.get("partition") if isinstance(profile, Mapping) else None
+        if partition in sandbox_partitions:
+            yield (
+                "jupyterhub_profiles",
+                f"has {name} with the partition {partition}, which is in sandbox_partitions",
+                "Choose a partition that demands no image",
+            )
+
+
 def _wrong_values(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in profile.items():
         if key not in KEYS:
