@@ -160,6 +160,11 @@ shares_template: {template}
 """
 
 COURSE = """
+# An experiment counts with all CPUs of its quiet node, besides those of the notebook. With a limit below both it would
+# wait without end (QOSMaxCpuPerUserLimit).
+shares_qos:
+  course: {MaxTRESPerUser: cpu=20}
+
 # Notebooks in the browser; give the name under which browsers open control, if it has one: docs/notebooks.md.
 jupyterhub_enabled: true
 jupyterhub_names: []  # such as [course.example.org]

@@ -101,6 +101,8 @@ SCENARIOS = (
     Scenario("site", NATIVE_LAB, destroys=True),
     # It installs all packages on machines that have none.
     Scenario("first_run", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
+    # It installs JupyterHub and builds an image.
+    Scenario("course", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # It makes a cluster of an earlier commit first.
     Scenario("previous", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.

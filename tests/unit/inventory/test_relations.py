@@ -570,8 +570,7 @@ ROUTER_CASES = {
     "notebooks where an image is demanded": case(
         "jupyterhub_profiles",
         {"alone": {"partition": "quiet"}},
-        "has alone with the partition quiet, which is in sandbox_partitions. "
-        "Choose a partition that demands no image.",
+        "has alone with the partition quiet, which is in sandbox_partitions. Choose a partition that demands no image.",
         sandbox_enabled=True,
         sandbox_partitions=["quiet"],
     ),
