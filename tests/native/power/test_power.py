@@ -108,6 +108,20 @@ def test_slurmctld_that_was_killed_wakes_what_it_waited_for(rack: Rack) -> None:
 
 
 @pytest.mark.slow
+def test_slurmctld_without_its_state_learns_who_sleeps(rack: Rack) -> None:
+    rack.until_asleep(rack.cluster.nodes)
+    rack.cluster.stop("control", "KILL")
+    rack.cluster.run("sh", "-c", "rm -f /var/lib/slurm/slurmctld/node_state*")
+    rack.cluster.start("control")
+    assert rack.state("node1").startswith("UNKNOWN")
+    rack.until_asleep(rack.cluster.nodes)
+    job = rack.submit("--nodes=3", "--wrap=srun hostname")
+    rack.until(lambda: rack.has_ended(job), 90, "the job has ended")
+
+    assert rack.has_ended(job)
+
+
+@pytest.mark.slow
 def test_a_proof_switches_one_machine_off_and_on_and_measures_it(rack: Rack) -> None:
     rack.cluster.run("scontrol", "update", "nodename=node1", "state=drain", "reason=test")
     before = set(rack.on)

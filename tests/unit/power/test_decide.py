@@ -10,6 +10,7 @@ import pytest
 from ansible.module_utils.slurmstead.power import decide
 from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
 from ansible.module_utils.slurmstead.power.node import Node
+from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN
 
 TIMEOUT = 600.0
 
@@ -19,6 +20,8 @@ def node(*flags: str, failed_at: float = 0.0) -> Node:
 
 
 ASLEEP, WAKING, IDLE = node("IDLE", "POWERED_DOWN"), node("MIXED", "POWERING_UP"), node("IDLE")
+HALF = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": FORGOTTEN})
+LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,10 @@ ASLEEP, WAKING, IDLE = node("IDLE", "POWERED_DOWN"), node("MIXED", "POWERING_UP"
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(silent=900, attempts=1, tried=990), None),
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),
         (Seen(IDLE, 1000, answers=False, supply=False), Memory(silent=900), Act.BELIEVE),
+        (Seen(LOST, 1000, answers=False, supply=False), Memory(silent=900), Act.RECALL),
+        (Seen(LOST, 1000, answers=True, supply=True), Memory(), None),
+        (Seen(Node.read({"State": "UNKNOWN+DRAIN"}), 1000, answers=False, supply=False), Memory(silent=900), None),
+        (Seen(HALF, 1000, answers=False, supply=False), Memory(silent=900), Act.RESUME),
         (Seen(IDLE, 1000, answers=False, supply=None), Memory(silent=900), None),
         (Seen(node("ALLOCATED"), 1000, answers=False, supply=False), Memory(silent=900), Act.ON),
         (Seen(node("IDLE", "DRAIN"), 1000, answers=False, supply=False), Memory(silent=900), None),

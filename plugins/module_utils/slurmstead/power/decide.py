@@ -35,6 +35,7 @@ class Act(enum.Enum):
     CUT = "cut the supply"
     SLEEP = "let Slurm power it down"
     BELIEVE = "tell Slurm that it is off"
+    RECALL = "tell Slurm, which lost its state, that it is off"
     RESUME = "let Slurm wake it again"
     GIVE_UP = "leave it to a person"
 
@@ -144,7 +145,7 @@ def _awake(seen: Seen, memory: Memory) -> Decision:
         if seen.now - memory.tried < SHUTDOWN:
             return None, "", dataclasses.replace(kept, tried=memory.tried)
         return Act.ON, "it went off under a job", dataclasses.replace(kept, tried=seen.now)
-    return Act.BELIEVE, "it is off, and Slurm believed it on", kept
+    return Act.RECALL if seen.node.forgotten else Act.BELIEVE, "it is off, and Slurm believed it on", kept
 
 
 def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
@@ -154,6 +155,8 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         memory = dataclasses.replace(memory, failed_at=node.failed_at, failures=memory.failures + 1)
     if seen.off:
         memory = dataclasses.replace(memory, asleep=True, appeared=0.0)
+        if node.forgotten:
+            return Act.RESUME, "slurmctld had lost its state", memory
         if not node.failed_at:
             return None, "", memory
         if memory.failures >= ATTEMPTS:

@@ -5,6 +5,9 @@ Measured on 22.05.8 and 24.11.5: a request to power down is POWER_DOWN for up to
 SuspendTimeout, then POWERED_DOWN. A job makes that POWERING_UP until slurmd registers after a boot, or until
 ResumeTimeout; then it is DOWN+POWERED_DOWN with a reason by slurm, and `state=resume` makes it POWERED_DOWN again.
 24.11 forgets DRAIN when a drained node is powered down, so this never is.
+
+A slurmctld without its node_state shows each node as UNKNOWN until it registers. It never starts a request to power
+such a node down; DOWN and then IDLE, it does.
 """
 
 from __future__ import annotations
@@ -13,12 +16,12 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
+from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN
 
 FALLING = frozenset({"POWERED_DOWN", "POWERING_DOWN"})
 RISING = frozenset({"POWERING_UP"})
-LEFT_ALONE = frozenset(
-    {"DRAIN", "FAIL", "MAINT", "REBOOT_ISSUED", "REBOOT_REQUESTED", "FUTURE", "POWER_DOWN", "POWER_UP"}
-)
+REQUESTS = frozenset({"POWER_DOWN", "POWER_UP"})
+LEFT_ALONE = REQUESTS | {"DRAIN", "FAIL", "MAINT", "REBOOT_ISSUED", "REBOOT_REQUESTED", "FUTURE"}
 """A person's decision, or a request that slurmctld has not started yet."""
 WITH_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 
@@ -35,6 +38,8 @@ class Node:
     """0 is unknown"""
     failed_at: float = 0.0
     """when slurmctld gave up waking it; 0 if it did not"""
+    forgotten: bool = False
+    """whether slurmctld has lost its state, or this was being put right"""
 
     @classmethod
     def read(cls, shown: Mapping[str, str]) -> Node:
@@ -45,7 +50,9 @@ class Node:
         """
         busy, started = (seconds(shown.get(key, "")) for key in ("LastBusyTime", "SlurmdStartTime"))
         failed = shown.get("Reason", "").startswith(FAILED) and shown.get("ReasonSetByUser") == "slurm"
-        return cls(flags(shown), max(busy, started), seconds(shown["ReasonChangedAt"]) if failed else 0.0)
+        known = flags(shown)
+        forgotten = "UNKNOWN" in known or ("DOWN" in known and shown.get("Reason", "").startswith(FORGOTTEN))
+        return cls(known, max(busy, started), seconds(shown["ReasonChangedAt"]) if failed else 0.0, forgotten)
 
     @property
     def wanted(self) -> bool:
@@ -60,7 +67,8 @@ class Node:
     @property
     def decided(self) -> bool:
         """Whether it is another's turn. A drained node that Slurm wakes was woken by a person."""
-        return bool(self.flags & (LEFT_ALONE - {"DRAIN"} if self.waking else LEFT_ALONE))
+        ignored = ({"DRAIN"} if self.waking else set()) | (REQUESTS if self.forgotten else set())
+        return bool(self.flags & (LEFT_ALONE - ignored))
 
     @property
     def has_jobs(self) -> bool:

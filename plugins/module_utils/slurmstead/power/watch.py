@@ -27,7 +27,7 @@ from ansible.module_utils.slurmstead.power.node import Node
 from ansible.module_utils.slurmstead.reach import cluster_lock, durable
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.answers import read_nodes
-from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE
+from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE, FORGOTTEN
 
 CONFIGURATION = pathlib.Path("/etc/slurmstead/power.json")
 STATE = pathlib.Path("/var/lib/slurmstead/power")
@@ -35,9 +35,10 @@ LOG = pathlib.Path("/var/log/slurmstead/power.log")
 
 ASK = "ask whether it is on"
 UPDATES = {
-    Act.SLEEP: ("state=power_down",),
-    Act.BELIEVE: ("state=power_down_force",),
-    Act.RESUME: ("state=resume",),
+    Act.SLEEP: (("state=power_down",),),
+    Act.BELIEVE: (("state=power_down_force",),),
+    Act.RECALL: (("state=down", f"reason={FORGOTTEN}"), ("state=resume",), ("state=power_down_force",)),
+    Act.RESUME: (("state=resume",),),
 }
 """What scontrol is told for an act (scontrol(1), 21.08 to 24.11)."""
 
@@ -215,7 +216,8 @@ class Watch:
             elif act is Act.GIVE_UP:
                 self._update(machine.name, f"reason={DOES_NOT_WAKE}: {why}")
             else:
-                self._update(machine.name, *UPDATES[act])
+                for words in UPDATES[act]:
+                    self._update(machine.name, *words)
         except PowerError as error:
             self._failed(machine, error, act.value)
             if act is Act.SHUT_DOWN:

@@ -53,6 +53,9 @@ OPERATIONS = {
 DOES_NOT_WAKE = f"{HEALTH}does not wake"
 """The beginning of the reason of a machine that power saving could not wake."""
 
+FORGOTTEN = f"{HEALTH}is off, which slurmctld had forgotten"
+"""The reason of a machine for the moment in which slurmctld is told that it sleeps."""
+
 MISSED = "missed while asleep: "
 """Beginning of the reason of a machine that slept during commands; their names follow. No health check resumes it."""
 
