@@ -104,8 +104,10 @@ def test_a_cell_has_the_client(student: Callable[..., Any], notebook: str) -> No
     assert student("cell", "alice", notebook, "import slurmstead.client; print('imported')") == "imported\n"
 
 
-def test_a_notebook_listens_on_the_network_of_the_cluster_only(hub: Hub, notebook: str) -> None:
-    assert notebook
+def test_a_notebook_listens_on_the_network_of_the_cluster_only(
+    hub: Hub, student: Callable[..., Any], notebook: str
+) -> None:
+    assert student("cell", "alice", notebook, "print(1)") == "1\n", "there is a kernel, which listens too"
     node = hub.cluster.run("squeue", "--noheader", "--states=R", "--format=%B")
     listening = hub.cluster.run("ss", "--listening", "--tcp", "--numeric", "--no-header", "--processes", on=node)
 
