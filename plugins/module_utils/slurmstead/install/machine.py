@@ -132,6 +132,7 @@ def write(given: Plan, chosen: Seen, control: Control, checksum: str) -> str:
     _run("udevadm", "settle")
     _run("mkfs.vfat", "-F", "32", "-n", "EFI", "-i", esp_id, esp)
     _run("mke2fs", "-q", "-F", "-t", "ext4", "-U", root_id, "-L", "root", root)
+    say("unpacking the system")
     TARGET.mkdir(exist_ok=True)
     _run("mount", "-t", "ext4", root, str(TARGET))
     unpack(control, checksum)
@@ -140,8 +141,11 @@ def write(given: Plan, chosen: Seen, control: Control, checksum: str) -> str:
     for name in ("dev", "proc", "sys"):
         _run("mount", "-o", "bind", f"/{name}", str(TARGET / name))
     _run("udevadm", "trigger", "--settle", "--subsystem-match=block")
+    say("writing the settings of this machine")
     configure(given, root_id, f"{esp_id[:4]}-{esp_id[4:]}")
-    boot_loaders(device)
+    say("installing GRUB")
+    boot_loaders(device, root_id)
+    say("making host keys and saving everything")
     _in("ssh-keygen", "-A")
     key = _in("ssh-keygen", "-l", "-f", "/etc/ssh/ssh_host_ed25519_key.pub").split()[1]
     for name in ("sys", "proc", "dev", "boot/efi", ""):
@@ -181,11 +185,13 @@ def configure(given: Plan, root_id: str, esp_id: str) -> None:
     _in("systemctl", "--quiet", "enable", "systemd-networkd.service")
 
 
-def boot_loaders(device: str) -> None:
+def boot_loaders(device: str, root_id: str) -> None:
     """Make the disk start by BIOS and by UEFI, without a variable of the firmware."""
     _in("grub-install", "--target=i386-pc", device)
     _in("grub-install", "--target=x86_64-efi", "--efi-directory=/boot/efi", "--removable", "--no-nvram")
     _in("update-grub")
+    if f"root=UUID={root_id}" not in (TARGET / "boot/grub/grub.cfg").read_text():
+        raise OSError(f"GRUB names the root file system by {device}, which can be another disk after a restart")
 
 
 def _run(*command: str, text: str = "") -> str:
