@@ -82,7 +82,7 @@ def test_a_machine_boots_into_the_installer_until_it_is_installed(url: str) -> N
 
     assert "boot=stead" in before
     assert "stead.mac=52:54:00:ab:00:05 stead.address=127.0.0.1/8" in before
-    assert get(f"{url}boot") == plan.FROM_DISK
+    assert get(f"{url}boot") == plan.FROM_DISK == "#!ipxe\nexit 1\n"
     found = reports.reached(serve.Handler.reports.read_text(), "installed")
     assert found == {"stage": "installed", "serial": "S", "host_key": "SHA256:x"}
 

@@ -60,8 +60,8 @@ def boot_script(plan: Plan, token: str) -> str:
     return f"#!ipxe\nkernel {url}kernel {' '.join(words)}\ninitrd --name initrd {url}initrd\nboot\n"
 
 
-FROM_DISK = "#!ipxe\nexit\n"
-"""For a machine that is installed: iPXE returns to the firmware, which tries the next device."""
+FROM_DISK = "#!ipxe\nexit 1\n"
+"""For a machine that is installed: the firmware tries the next device. After a success UEFI would show its setup."""
 
 
 def served(plan: Plan, token: str, image: str, checksum: str) -> dict[str, Any]:
