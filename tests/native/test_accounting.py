@@ -30,10 +30,12 @@ LOAD = 1000
 """Jobs that end while slurmdbd is off: what four full nodes do in an hour with jobs of a minute."""
 
 BACKUP = "/root/backup"
-SAVE = f"""
+SAVED = f"""
 import pathlib
 from ansible.module_utils.slurmstead.slurm import state
 state.wait_until_saved(pathlib.Path({STATE!r}))
+"""
+SAVE = f"""{SAVED}
 state.place(state.read(pathlib.Path({STATE!r})), pathlib.Path({BACKUP!r}), {{uid}}, {{uid}})
 storage.hand_over(storage.dump(), pathlib.Path("{BACKUP}-records"))
 """
@@ -179,6 +181,43 @@ def test_no_record_is_lost_while_slurmdbd_is_off(recorded: Cluster) -> None:
 
 
 @pytest.mark.slow
+def test_slurmctld_killed_while_slurmdbd_is_off_loses_only_what_it_has_not_saved(recorded: Cluster) -> None:
+    # slurmctld starts without slurmdbd only from files that it writes when it stops, and every few minutes.
+    recorded.restart(CONTROL)
+    known = submit(recorded, "until test -e go; do sleep 0.5; done", 2)
+    ending = submit(recorded, "until test -e stop; do sleep 0.5; done", 2)
+    wait_for_records(recorded, known + ending, "RUNNING")
+    recorded.end("slurmdbd")
+    saved = submit(recorded, "true", 6)
+    recorded.wait_for(lambda: queued(recorded) == 4, 120, "six jobs have ended")
+    recorded.restart(CONTROL)
+    unsaved = submit(recorded, "true", 6)
+    recorded.run("touch", "stop", user="alice")
+    recorded.wait_for(lambda: queued(recorded) == 2, 120, "eight more jobs have ended")
+    waiting = [recorded.run(*JOB, "--hold", "--wrap=true", user="alice") for _ in range(6)]
+    # docs/faults.md: slurmctld can also forget what happened in its last seconds.
+    run(recorded, SAVED)
+    recorded.stop(CONTROL, "KILL")
+    recorded.run("touch", "go", user="alice")
+
+    recorded.start(CONTROL)
+    recorded.run("scontrol", "release", *waiting)
+    after = submit(recorded, "true", 2)
+    recorded.wait_for(lambda: not queued(recorded), 180, "all jobs end without slurmdbd")
+    recorded.run("rm", "go", "stop", user="alice")
+    recorded.start_slurmdbd()
+
+    # 22.05 reports a job again until slurmdbd has it; 24.11 reports a new one once.
+    numbers = [*known, *ending, *saved, *after, *([*unsaved, *waiting] if recorded.release == "bookworm" else ())]
+    wait_for_records(recorded, numbers)
+    recorded.wait_for(lambda: not unsent(recorded), 60, "everything is sent")
+    # Each has its end, and none is there twice.
+    shown = recorded.run(*SACCT, "--duplicates", "--format=JobID,End", f"--jobs={','.join(numbers)}")
+    assert sorted(line.split("|")[0] for line in shown.splitlines()) == sorted(numbers)
+    assert "Unknown" not in shown
+
+
+@pytest.mark.slow
 def test_no_record_is_lost_if_the_database_is_killed(recorded: Cluster) -> None:
     numbers = submit(recorded, "sleep 0.3", 20)
     recorded.wait_for(lambda: "COMPLETED" in records(recorded).values(), 60, "a job is recorded")
@@ -250,7 +289,7 @@ def test_no_record_is_lost_while_slurmdbd_is_off_under_load(release: str) -> Non
         numbers = [*early, *(f"{array}_{task}" for task in range(1, LOAD + 1))]
         wait_for_records(cluster, numbers, seconds=300)
         print(f"{release}: {kept} messages of {len(numbers)} jobs")
-        assert LOAD < kept <= 4 * len(numbers), "docs/accounting.md says how many MaxDBDMsgs hold"
+        assert LOAD < kept <= 5 * len(numbers), "docs/accounting.md says how many MaxDBDMsgs hold"
         assert sorted(records(cluster)) == sorted(numbers)
 
 
