@@ -56,6 +56,12 @@ def contained(lab: Any) -> dict[str, Any]:
     }
 
 
+def mount(lab: Any, name: str) -> None:
+    """Mount the control groups that a container needs, after each of its boots."""
+    if lab.of_containers:
+        lab.host(name).check_output("sudo sh -euc %s %s", MOUNT, f"{lab.directory.name}-{name}")
+
+
 @pytest.fixture(scope="session")
 def configure(lab: Any) -> Callable[..., Any]:
     """Configure logins with other variables; `tags` are what else is configured."""
@@ -72,8 +78,7 @@ def closed(lab: Any, configure: Callable[..., Any]) -> Iterator[str]:
     """A worker that is closed, with cron and at."""
     worker, label = str(lab.workers[0]), lab.directory.name
     lab.root(worker, INSTALL, seconds=300)
-    if lab.of_containers:
-        lab.everywhere(lambda name: lab.host(name).check_output("sudo sh -euc %s %s", MOUNT, f"{label}-{name}"))
+    lab.everywhere(lambda name: mount(lab, name))
     run = configure(tags="os,slurm,login")
     assert run.code == 0, run.output[-5000:]
     lab.wait_until_idle(120)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from slurmstead.paths import PLAYBOOKS
+from tests.lab.login.conftest import mount
 
 LOGIN = str(PLAYBOOKS / "configure-login.yml")
 MARKED = "cat /etc/pam.d/sshd | grep --count 'BEGIN slurmstead' || true"
@@ -91,8 +92,10 @@ def test_a_boot_during_the_trial_restores_the_files(lab: Any, closed: str, confi
     try:
         lab.cut_power(closed)
         lab.boot(closed)
+        mount(lab, closed)
 
         assert (run.code != 0, tried) == (True, "2")
         assert lab.root(closed, MARKED) == "0"
+        lab.wait_until_idle(180)
     finally:
         assert configure(LOGIN).code == 0
