@@ -31,9 +31,11 @@ def job(lab: Any, closed: str) -> Iterator[str]:
     """A job of alice that runs on the worker."""
     left = shlex.quote(f"{LEFT}; sleep 600")
     number = lab.user(f"sbatch --parsable --nodelist={closed} --output=/dev/null --wrap={left}")
-    lab.insist(lab.control, f"squeue --noheader --job={number} --format=%T | grep RUNNING", 120)
-    yield number
-    lab.user(f"scancel {number}")
+    try:
+        lab.insist(lab.control, f"squeue --noheader --job={number} --format=%T | grep RUNNING", 120)
+        yield number
+    finally:
+        lab.user(f"scancel {number}")
     lab.wait_until_idle(120)
 
 
