@@ -134,9 +134,18 @@ def remove(names: Names, inventory: Inventory, yes: Yes = False) -> None:
 
 
 @people.command()
-def invite(names: Names, inventory: Inventory, plain: Plain = False) -> None:
+def invite(
+    inventory: Inventory,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME…]", help="Login names.")] = None,
+    group: Annotated[str, typer.Option(help="Also all active people of this group.", show_default=False)] = "",
+    plain: Plain = False,
+) -> None:
     """Print a link for each person, with which to choose a password for notebooks, once, within a week."""
     from slurmstead.cluster import invite as work
+    from slurmstead.site import people as site
 
-    for name, link in work.invited(messages, inventory, dict.fromkeys(names), plain=plain).items():
+    wanted = [*(names or []), *(site.members(site.read(inventory), group, _today()) if group else [])]
+    if not wanted:
+        raise UsageError("no person was named", "Give login names, or --group.")
+    for name, link in work.invited(messages, inventory, dict.fromkeys(wanted), plain=plain).items():
         out.print(Text(f"{name}  {link}"), soft_wrap=True)

@@ -50,6 +50,20 @@ def imported(book: Book, table: pathlib.Path) -> Any:
         raise UsageError(_all(table, error), "Nothing was imported. Correct the file, then run it again.") from None
 
 
+def members(book: Book, group: str, today: str) -> list[str]:
+    """Return the names of a group's people who are active on a day.
+
+    :raises UsageError: there are none
+    """
+    found = [one.name for one in book.people.people if one.group == group and one.is_active(today)]
+    if not found:
+        groups = sorted({one.group for one in book.people.people if one.group})
+        raise UsageError(
+            f"{group} has no active people in {book.path}", f"Its groups: {', '.join(groups) or 'no group'}."
+        )
+    return found
+
+
 def added(book: Book, fields: dict[str, Any]) -> Any:
     """Return the people with one more, or with other fields of one of them, who is active again.
 

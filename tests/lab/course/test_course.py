@@ -73,7 +73,7 @@ def given(lab: Any, site: pathlib.Path, table: pathlib.Path, command: str) -> tu
         machines = f"--control {lab.control}={lab.address(lab.control)} {workers}"
         command = re.sub(r"--control .*", machines, command)
         return command.replace("~/course", str(site)), ["--user=teacher", f"--key={lab.directory}/key.pub"]
-    replaced = {"~/course": str(site), "students.csv": str(table), "ann bo": STUDENT}
+    replaced = {"~/course": str(site), "students.csv": str(table)}
     for old, new in replaced.items():
         command = command.replace(old, new)
     if " people import " in command:
@@ -106,7 +106,9 @@ def link(lab: Any, site: pathlib.Path, run: Callable[..., str], tmp_path_factory
         if " init " in command:
             reach(lab, site)
     lab.wait_until_idle(180)
-    return re.findall(rf"^{STUDENT}  (https://\S+)$", said, re.MULTILINE)[0]
+    links = dict(re.findall(r"^(student\d+)  (https://\S+)$", said, re.MULTILINE))
+    assert list(links) == STUDENTS
+    return str(links[STUDENT])
 
 
 @pytest.fixture(scope="module")

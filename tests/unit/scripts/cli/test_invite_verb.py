@@ -10,6 +10,14 @@ from slurmstead.errors import ExitCode
 from slurmstead.runner import outcome, playbook
 from slurmstead.runner.events import HostEnded, Status, Task
 
+PEOPLE = """
+groups: {course: 20000}
+people:
+  - {name: ann, uid: 20001, group: course}
+  - {name: bo, uid: 20002, group: course, expires: 2020-01-01}
+  - {name: cy, uid: 20003}
+"""
+
 
 @pytest.fixture
 def runs(monkeypatch, tmp_path):
@@ -54,3 +62,23 @@ def test_without_an_answer_nobody_gets_a_link(runs, stead, capsys):
 
     assert stead("people", "invite", "alice", "-i", str(inventory), "--plain") != ExitCode.OK
     assert "token=" not in capsys.readouterr().out
+
+
+def test_a_group_invites_its_active_people(runs, stead, capsys):
+    inventory, seen = runs(url="https://10.77.0.1")
+    (inventory.parent / "files").mkdir()
+    (inventory.parent / "files/people.yml").write_text(PEOPLE)
+
+    assert stead("people", "invite", "--group", "course", "-i", str(inventory), "--plain") == ExitCode.OK
+    assert list(json.loads(seen[0][1]["invited_people"])) == ["ann"]
+
+    assert stead("people", "invite", "--group", "curse", "-i", str(inventory), "--plain") == ExitCode.USAGE
+    assert "curse has no active people" in capsys.readouterr().err
+
+
+def test_without_a_name_nothing_is_asked(runs, stead, capsys):
+    inventory, seen = runs(url="https://10.77.0.1")
+
+    assert stead("people", "invite", "-i", str(inventory), "--plain") == ExitCode.USAGE
+    assert seen == []
+    assert "no person was named" in capsys.readouterr().err
