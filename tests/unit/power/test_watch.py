@@ -27,3 +27,21 @@ def test_a_refused_password_is_sent_once(
 
     assert device.refused <= 1
     assert device.logins == device.refused
+
+
+def test_a_slow_boot_is_not_cut_off(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = "NodeName=node1 State=MIXED+POWERING_UP LastBusyTime=2026-11-25T10:00:00\n"
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
+    monkeypatch.setattr(watch.decide, "RETRY", 0.0)
+    acts: list[str] = []
+    with devices.served(devices.BmcdHandler, devices.certificate(tmp_path)) as device:
+        # A board that shut itself down still says that it is on.
+        device.on = True
+        machine = Machine("node1", "turing_pi", address=device.address, user="admin", password="right", slot=2)
+        for _ in range(4):
+            memories = Memories(tmp_path / "memory.json")
+            Watch(Configuration((Sleeper(machine),)), memories, lambda entry: acts.append(entry.what)).look()
+
+    assert acts == ["switch on"] * 4
+    assert device.switched == ["0", "1"]

@@ -208,7 +208,8 @@ class Watch:
     def _act(self, act: Act, why: str, machine: Machine) -> None:
         try:
             if act is Act.ON:
-                method(machine).on(stale=True)
+                # A machine that was just switched on may check its disks: nothing cuts its supply for an edge then.
+                method(machine).on(stale=self.memories.machines[machine.name].attempts <= 1)
             elif act is Act.CUT:
                 method(machine).off()
             elif act is Act.SHUT_DOWN:
