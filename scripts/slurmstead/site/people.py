@@ -53,7 +53,7 @@ def imported(book: Book, table: pathlib.Path) -> Any:
 def members(book: Book, group: str, today: str) -> list[str]:
     """Return the names of a group's people who are active on a day.
 
-    :raises UsageError: there are none
+    :raises UsageError: the group has no active people
     """
     found = [one.name for one in book.people.people if one.group == group and one.is_active(today)]
     if not found:
