@@ -116,11 +116,14 @@ def rack(lab: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
         for supply in found.supplies.values():
             if supply.booting:
                 supply.booting.join(BOOT)
+        awake = ("--extra-vars", json.dumps({"power_idle": ""}))
+        # Control would let what boots slowly sleep again.
+        lab.ansible("--limit", lab.control, *awake)
         for name in set(lab.workers) - found.on:
             lab.boot(name)
         if lab.of_containers:
             lab.everywhere(lambda name: lab.root(name, f"rm {BOOT_CONF}; systemctl daemon-reload"), lab.workers)
-        off = lab.ansible("--extra-vars", json.dumps({"power_idle": ""}))
+        off = lab.ansible(*awake)
     assert off.code == 0, off.output[-5000:]
 
 
