@@ -6,16 +6,34 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import pathspec
+
+from slurmstead.client import wheel
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+
+def library() -> bytes:
+    """Return the client's wheel, unpacked, and pathspec, which it needs, as an archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for path, content in wheel.sources().items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+        archive.add(pathlib.Path(pathspec.__file__).parent, "pathspec")
+    return buffer.getvalue()
 
 
 @dataclasses.dataclass

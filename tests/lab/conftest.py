@@ -23,9 +23,9 @@ from testinfra.utils.ansible_runner import AnsibleRunner
 
 from slurmstead.lab import machines as stead_lab
 from slurmstead.lab import snapshots
-from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, ROOT, SITE, lab_directory
+from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
 from slurmstead.runner.playbook import PATIENCE, accelerator
-from tests.lab.run import Began, Run, play
+from tests.lab.run import STEAD, Began, Run, as_person, play
 
 FACTS = (pathlib.Path(__file__).parent / "facts.py").read_text()
 TREE = (pathlib.Path(__file__).parent / "tree.py").read_text()
@@ -65,6 +65,13 @@ class Lab:
         """The variables without which a container cannot be a node; none for a lab of virtual machines."""
         native = stead_lab.is_native(self.directory)
         return dict(self.variables[self.control]["__of_containers"]) if native else {}
+
+    def reach(self, site: pathlib.Path) -> None:
+        """Add to a site of `stead init` how this lab's machines are reached, and what containers need."""
+        ssh = {"ansible_ssh_common_args": f"-F {self.directory}/ssh_config", "ansible_ssh_timeout": 120}
+        lines = [f"{name}: {json.dumps(value)}\n" for name, value in {**ssh, **self.of_containers}.items()]
+        path = site / "group_vars/all.yml"
+        path.write_text(path.read_text().replace("{{ os_address }}", "{{ inventory_hostname }}") + "".join(lines))
 
     def slurm_config(self, **keys: Any) -> dict[str, Any]:
         """Return the variable slurm_config of the inventory with other keys."""
@@ -239,19 +246,7 @@ def stead(lab: Any) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a verb of scripts/stead on the lab, as a person would; what it says is in `stdout`."""
 
     def run(verb: str, *arguments: str, seconds: int = 900) -> subprocess.CompletedProcess[str]:
-        started = time.monotonic()
-        done = subprocess.run(
-            [str(ROOT / "scripts/stead"), verb, *arguments, "--inventory", str(lab.inventory)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-        print(f"$ stead {verb} {' '.join(arguments)}: {done.returncode} after {time.monotonic() - started:.0f} s")
-        print(done.stdout)
-        return done
+        return as_person([STEAD, verb, *arguments, "--inventory", lab.inventory], seconds)
 
     return run
 

@@ -6,13 +6,17 @@ import collections
 import dataclasses
 import functools
 import os
+import pathlib
 import re
+import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from slurmstead.paths import ROOT
+
+STEAD = ROOT / "scripts" / "stead"
 
 TASK = re.compile(r"^TASK \[(.*)\] \**$")
 RECAP = re.compile(r"^(\S+) +: (ok=.*)$", re.MULTILINE)
@@ -49,6 +53,27 @@ class Run:
             else:
                 task = match["task"]
         return dict(found)
+
+
+def as_person(
+    words: Iterable[object], seconds: float, *, cwd: pathlib.Path = ROOT, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command as a person would, but without an answer to a question; its errors are part of its output."""
+    said = [str(word) for word in words]
+    started = time.monotonic()
+    done = subprocess.run(
+        said,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    print(f"$ {shlex.join(said)}: {done.returncode} after {time.monotonic() - started:.0f} s\n{done.stdout}")
+    return done
 
 
 def play(arguments: list[str], settings: dict[str, str], seconds: float, began: Began | None = None) -> Run:

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import base64
-import io
-import pathlib
-import tarfile
 
-import pathspec
-
-from slurmstead.client import wheel
+from tests.client import library
 from tests.native.cluster import Cluster
 
 CELL = """
@@ -29,21 +24,10 @@ except JobFailed as error:
 """
 
 
-def library() -> str:
-    """Return the unpacked wheel and pathspec, which it needs, as an archive in Base64."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for path, content in wheel.sources().items():
-            entry = tarfile.TarInfo(f"library/{path}")
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-        archive.add(pathlib.Path(pathspec.__file__).parent, "library/pathspec")
-    return base64.b64encode(buffer.getvalue()).decode()
-
-
 def test_a_cell_on_a_worker_submits_waits_and_gets_results(release: str) -> None:
     with Cluster(release, nodes=2) as cluster:
-        cluster.run("sh", "-c", "base64 -d | tar -xz -C /share/home/alice --no-same-owner", text=library())
+        unpack = "mkdir library && base64 -d | tar -xz -C library --no-same-owner"
+        cluster.run("sh", "-c", f"cd /share/home/alice && {unpack}", text=base64.b64encode(library()).decode())
         environment = ("env", "PYTHONPATH=/share/home/alice/library", "STEAD_HEAD=local")
         said = cluster.run(*environment, "python3", "-c", CELL, user="alice", on="node1", seconds=120)
 

@@ -19,7 +19,7 @@ from tests.native.notebooks import PACKAGES, PLACES, SETTINGS, STATE, Hub
 pytestmark = pytest.mark.slow
 
 STUDENT = pathlib.Path(__file__).with_name("student.py")
-BROWSER = pathlib.Path(__file__).with_name("browser.py")
+BROWSER = pathlib.Path(__file__).parents[1] / "browser.py"
 PASSWORD = "correct horse battery"
 PROFILES = {
     "small": {"cpus": 1, "time": "8:00:00"},

@@ -10,7 +10,7 @@ import pathlib
 import sys
 import urllib.parse
 
-from tests.native.browser import ENTER, SHIFT, Browser, browser
+from tests.browser import ENTER, SHIFT, Browser, browser
 
 PASTE = """
 const clipboard = new DataTransfer();

@@ -22,6 +22,7 @@ import pytest
 
 from slurmstead.paths import ROOT
 from tests.lab.course import page
+from tests.lab.run import as_person
 
 STUDENTS = [f"student{number:03}" for number in range(1, 216)]
 STUDENT, PASSWORD = STUDENTS[0], "correct horse battery"
@@ -43,24 +44,13 @@ def run(site: pathlib.Path) -> Callable[..., str]:
     """Run a command of the page in the clone; return its output. An `export` is for the commands after it."""
     environment = {name: value for name, value in os.environ.items() if name != "STEAD_SITE"}
 
-    def call(command: str, *more: str) -> str:
-        words = [*shlex.split(command), *more]
+    def call(line: str, *more: str) -> str:
+        words = [*shlex.split(line), *more]
         if words[0] == "export":
             environment.update([words[1].split("=")])
             return ""
-        done = subprocess.run(
-            words,
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=3600,
-            check=False,
-        )
-        print(f"$ {command}\n{done.stdout[-8000:]}")
-        assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout[-8000:]}"
+        done = as_person(words, 3600, env=environment)
+        assert done.returncode == 0, f"{line}: {done.returncode}\n{done.stdout[-8000:]}"
         return done.stdout
 
     return call
@@ -83,16 +73,6 @@ def given(lab: Any, site: pathlib.Path, table: pathlib.Path, command: str) -> tu
     return command, []
 
 
-def reach(lab: Any, site: pathlib.Path) -> None:
-    """Add to a site how the machines of a lab are reached, and what containers need."""
-    ssh = {"ansible_ssh_common_args": f"-F {lab.directory}/ssh_config", "ansible_ssh_timeout": 120}
-    lines = [f"{name}: {json.dumps(value)}\n" for name, value in {**ssh, **lab.of_containers}.items()]
-    path = site / "group_vars/all.yml"
-    path.write_text(path.read_text().replace("{{ os_address }}", "{{ inventory_hostname }}") + "".join(lines))
-    for worker in lab.workers:
-        lab.root(worker, FUSE)
-
-
 @pytest.fixture(scope="module")
 def link(lab: Any, site: pathlib.Path, run: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> str:
     """What the commands of the page lead to: the link for a student."""
@@ -104,7 +84,8 @@ def link(lab: Any, site: pathlib.Path, run: Callable[..., str], tmp_path_factory
         own, more = given(lab, site, table, command)
         said = run(own, *more)
         if " init " in command:
-            reach(lab, site)
+            lab.reach(site)
+            lab.everywhere(lambda name: lab.root(name, FUSE), lab.workers)
     lab.wait_until_idle(180)
     links = dict(re.findall(r"^(student\d+)  (https://\S+)$", said, re.MULTILINE))
     assert list(links) == STUDENTS

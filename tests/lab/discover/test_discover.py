@@ -8,12 +8,12 @@ from __future__ import annotations
 import pathlib
 import re
 import shutil
-import subprocess
 from typing import Any
 
 import pytest
 
-from slurmstead.paths import LAB_INVENTORY, ROOT
+from slurmstead.paths import LAB_INVENTORY
+from tests.lab.run import STEAD, as_person
 
 NEW = "node4"
 
@@ -34,16 +34,7 @@ def site(lab: Any, tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 def discover(site: pathlib.Path, *words: str) -> str:
-    done = subprocess.run(
-        [str(ROOT / "scripts/stead"), "discover", "-i", str(site), *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    print(done.stdout)
+    done = as_person([STEAD, "discover", "-i", site, *words], 600)
     assert done.returncode == 0, done.stdout
     return done.stdout
 

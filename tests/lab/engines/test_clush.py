@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.lab.run import as_person
+
 Say = Callable[[str], str]
 
 
@@ -32,17 +34,7 @@ def say(lab: Any, agent: dict[str, str]) -> Iterator[Say]:
 
     def run(command: str) -> str:
         ssh = ["ssh", "-F", str(lab.directory / "ssh_config"), "-o", "ControlPath=none", "-A"]
-        done = subprocess.run(
-            [*ssh, f"debian@{lab.control}", command],
-            env=agent,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        return done.stdout
+        return as_person([*ssh, f"debian@{lab.control}", command], 120, env=agent).stdout
 
     yield run
     run("rm -f .ssh/known_hosts")

@@ -9,7 +9,6 @@ import contextlib
 import json
 import pathlib
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,8 +17,9 @@ import pytest
 import yaml
 
 from slurmstead.lab import machines
-from slurmstead.paths import LAB_INVENTORY, ROOT
+from slurmstead.paths import LAB_INVENTORY
 from tests.lab.power import supplies
+from tests.lab.run import STEAD, as_person
 
 METHODS = (supplies.ipmi, supplies.redfish, supplies.turing_pi)
 """How the workers are switched, in their order."""
@@ -46,13 +46,7 @@ class Rack:
 
     def stead(self, *words: str, seconds: float = 1500, code: int = 0) -> str:
         """Run a verb of stead, as a person would; returns what it says. `code` is the exit code that it must have."""
-        started = time.monotonic()
-        command = [str(ROOT / "scripts/stead"), *words, "-i", str(self.site)]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            timeout=seconds, check=False,
-        )  # fmt: skip
-        print(f"$ stead {' '.join(words)}: {done.returncode} after {time.monotonic() - started:.0f} s\n{done.stdout}")
+        done = as_person([STEAD, *words, "-i", self.site], seconds)
         assert done.returncode == code, done.stdout[-5000:]
         return done.stdout
 

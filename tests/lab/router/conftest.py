@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import pathlib
 import shutil
 import subprocess
-import tarfile
 from typing import Any
 
-import pathspec
 import pytest
 import yaml
 
-from slurmstead.client import wheel
 from slurmstead.paths import LAB_INVENTORY, ROOT
 
 HERE, LAPTOP = "192.168.1.1", "192.168.1.7"
@@ -49,6 +45,10 @@ systemd-networkd leaves /etc/resolv.conf to systemd-resolved, which the image do
 """
 
 
+CABLE = "ip -o -4 address | awk '/ {address}\\//{{print $2}}'"
+"""Prints the interface with an address."""
+
+
 class House:
     """The cluster behind control, and the computer outside."""
 
@@ -78,18 +78,6 @@ class House:
         return self.lab.host(self.lab.control).run("sudo ip netns exec laptop timeout 120 sh -c %s", command)
 
 
-def client() -> bytes:
-    """Return the client's wheel, unpacked, and pathspec, which it needs, as an archive."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for path, content in wheel.sources().items():
-            entry = tarfile.TarInfo(path)
-            entry.size = len(content)
-            archive.addfile(entry, io.BytesIO(content))
-        archive.add(pathlib.Path(pathspec.__file__).parent, "pathspec")
-    return buffer.getvalue()
-
-
 @pytest.fixture(scope="session")
 def house(lab: Any, tmp_path_factory: pytest.TempPathFactory) -> House:
     """A cluster whose workers have no way out but control, configured through it."""
@@ -97,12 +85,10 @@ def house(lab: Any, tmp_path_factory: pytest.TempPathFactory) -> House:
     shutil.copytree(LAB_INVENTORY, site)
     (site / "host_vars").mkdir()
     found = House(lab, site / "hosts.yml")
-    cable = f"ip -o -4 address | awk '/ {found.inside}\\//{{print $2}}'"
-    macs = lab.everywhere(
-        lambda name: lab.root(name, f"cat /sys/class/net/$({cable.replace(found.inside, lab.address(name))})/address")
-    )
+    cables = lab.everywhere(lambda name: lab.root(name, CABLE.format(address=lab.address(name))))
+    macs = lab.everywhere(lambda name: lab.root(name, f"cat /sys/class/net/{cables[name]}/address"), lab.workers)
     router = {
-        "router_interface": lab.root(lab.control, cable),
+        "router_interface": cables[lab.control],
         "router_network": "10.77.0.0/24",
         "router_pool": ["10.77.0.200", "10.77.0.250"],
         "vpn_enabled": True,

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.lab.router.conftest import HERE, House, client
+from tests.client import library
+from tests.lab.router.conftest import HERE, House
 
 pytestmark = pytest.mark.kernel
 
@@ -208,7 +209,7 @@ def test_a_laptop_works_through_the_vpn_until_it_is_removed(house: House, lab: A
     house.send("/root/laptop/cluster.conf", house.stead("vpn", "add", "laptop", "--no-qr").encode())
     house.send("/root/laptop/key", (lab.directory / "key").read_bytes())
     house.send("/root/laptop/ssh_config", SSH_CONFIG.encode())
-    house.send("/root/laptop/client.tar.gz", client())
+    house.send("/root/laptop/client.tar.gz", library())
     house.send("/root/laptop/square/main.py", b"import sys; print(int(sys.argv[1]) ** 2)")
     house.send("/root/laptop/submit.py", SUBMIT.encode())
     lab.root(lab.control, "tar -xzf /root/laptop/client.tar.gz -C /root/laptop --no-same-owner")

@@ -5,17 +5,16 @@ STEAD_LAB=NAME pytest tests/lab/site
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import re
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from slurmstead.paths import PLAYBOOKS, ROOT
+from slurmstead.paths import PLAYBOOKS
+from tests.lab.run import STEAD, as_person
 
 
 @pytest.fixture(scope="module")
@@ -24,19 +23,8 @@ def stead(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
 
     def run(*words: object, cwd: pathlib.Path = elsewhere, code: int = 0) -> str:
-        command = [str(ROOT / "scripts/stead"), *map(str, words)]
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            env={name: value for name, value in os.environ.items() if name != "STEAD_SITE"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=1200,
-            check=False,
-        )
-        print(done.stdout)
+        outside = {name: value for name, value in os.environ.items() if name != "STEAD_SITE"}
+        done = as_person([STEAD, *words], 1200, cwd=cwd, env=outside)
         assert done.returncode == code, f"expected exit code {code}, found {done.returncode}:\n{done.stdout}"
         return done.stdout
 
@@ -51,11 +39,7 @@ def site(lab: Any, stead: Callable[..., str], tmp_path_factory: pytest.TempPathF
     workers = [f"--worker={name}={lab.address(name)}" for name in lab.workers]
     key = lab.directory / "key.pub"
     stead("init", path, f"--control={lab.control}={lab.address(lab.control)}", *workers, "--user=alice", f"--key={key}")
-    ssh = {"ansible_ssh_common_args": f"-F {lab.directory}/ssh_config", "ansible_ssh_timeout": 120}
-    variables = {**ssh, **lab.of_containers}
-    reached = path / "group_vars/all.yml"
-    lines = [f"{name}: {json.dumps(value)}\n" for name, value in variables.items()]
-    reached.write_text(reached.read_text().replace("{{ os_address }}", "{{ inventory_hostname }}") + "".join(lines))
+    lab.reach(path)
     return path
 
 
