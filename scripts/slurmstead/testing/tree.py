@@ -15,7 +15,7 @@ REST = ("--", ".", f":(exclude){TABLE.relative_to(ROOT)}")
 PROGRAMS = tuple(
     f"scripts/slurmstead/testing/{name}.py" for name in ("checks", "lint", "record", "session", "table", "tree")
 )
-UNREAD = ("docs", "*.md", "LICENSE", ".ci", "tests/unit", *PROGRAMS)
+UNREAD = ("LICENSE", ".ci", "tests/unit", *PROGRAMS)
 """A change of these does not change the result of a line other than the checks."""
 
 CONTAINERS = ("plugins/modules/lab_container.py", "plugins/module_utils/slurmstead/lab/container.py")
@@ -27,6 +27,8 @@ CLIENTS = {NATIVE, "engines", "faults", "rk3588", "router", "submit"}
 """Scenarios that submit work with scripts/stead."""
 
 READ_BY = {
+    "*.md": {"course"},
+    "docs": {"course"},
     "examples/*/*": {"engines"},
     "scripts/slurmstead/client": CLIENTS,
     "tests/client.py": CLIENTS,

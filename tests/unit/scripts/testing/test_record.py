@@ -108,9 +108,14 @@ def test_a_tree_with_a_change_has_no_commit(repository):
     assert tree.commit(repository.path) is None
 
 
+NATIVE_CLUSTER, COURSE, SMOKE, FAULTS, GATE = LINES = (
+    "native", "course bookworm native", "smoke bookworm", "faults bookworm", "gate trixie native",
+)  # fmt: skip
+
+
 @pytest.fixture
 def change(repository):
-    """Change a file in a commit; say for which of some lines of the table the tree is still the same."""
+    """Change a file in a commit; say which of some lines of the table have to run again, the checks left out."""
 
     def commit(path):
         before = tree.commit(repository.path)
@@ -121,36 +126,43 @@ def change(repository):
         repository("commit", "--quiet", f"--message={path}")
         after = tree.commit(repository.path)
         assert after != before
-        keys = ("checks", "native", "smoke bookworm", "faults bookworm", "gate trixie native")
-        return [key for key in keys if tree.same(before, after, key, repository.path)]
+        assert tree.same(before, after, "checks", repository.path) == (path == "tests/passed.json")
+        return [key for key in LINES if not tree.same(before, after, key, repository.path)]
 
     return commit
 
 
 @pytest.mark.parametrize(
-    ("path", "same"),
+    ("path", "again"),
     [
-        ("tests/passed.json", ["checks", "native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
-        ("file", []),
-        ("tests/lab/conftest.py", []),
-        ("tests/lab/smoke/test_smoke.py", ["native", "faults bookworm", "gate trixie native"]),
-        ("tests/lab/doctor/faults.py", ["native", "smoke bookworm", "gate trixie native"]),
-        ("tests/native/test_size.py", ["smoke bookworm", "faults bookworm", "gate trixie native"]),
-        ("plugins/modules/lab_container.py", ["smoke bookworm", "faults bookworm"]),
-        ("examples/ray/main.py", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
-        ("scripts/slurmstead/client/api.py", ["smoke bookworm", "gate trixie native"]),
-        ("roles/os/README.md", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
-        ("tests/unit/test_golden.py", ["native", "smoke bookworm", "faults bookworm", "gate trixie native"]),
+        ("tests/passed.json", []),
+        ("file", [*LINES]),
+        ("tests/lab/conftest.py", [*LINES]),
+        ("tests/lab/smoke/test_smoke.py", [SMOKE]),
+        ("tests/lab/doctor/faults.py", [FAULTS]),
+        ("tests/native/test_size.py", [NATIVE_CLUSTER]),
+        ("plugins/modules/lab_container.py", [NATIVE_CLUSTER, COURSE, GATE]),
+        ("examples/ray/main.py", []),
+        ("scripts/slurmstead/client/api.py", [NATIVE_CLUSTER, FAULTS]),
+        ("docs/course.md", [COURSE]),
+        ("docs/figures/notebook.png", [COURSE]),
+        ("roles/os/README.md", [COURSE]),
+        ("tests/unit/test_golden.py", []),
     ],
 )
-def test_a_line_is_run_again_if_a_file_changed_that_it_depends_on(change, path, same):
-    assert change(path) == same
+def test_a_line_is_run_again_if_a_file_changed_that_it_depends_on(change, path, again):
+    assert change(path) == again
 
 
 def test_each_scenario_that_imports_the_client_depends_on_it():
-    imports = re.compile(r"^from (tests import client|slurmstead\.client\b)", re.MULTILINE)
+    imports = re.compile(r"^from (tests import client|tests\.client import|slurmstead\.client\b)", re.MULTILINE)
     found = {path.parent.name for path in LAB_TESTS.glob("*/*.py") if imports.search(path.read_text())}
     assert found == tree.CLIENTS - {NATIVE}
+
+
+def test_only_native_tests_import_native_tests():
+    imports = re.compile(r"^(from|import) tests\.native\b", re.MULTILINE)
+    assert not [path for path in LAB_TESTS.glob("**/*.py") if imports.search(path.read_text())]
 
 
 def test_a_commit_that_the_repository_does_not_have_is_another_tree(repository):
