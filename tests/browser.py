@@ -143,6 +143,8 @@ def main() -> None:
         page.type(".jp-Notebook .cm-content", SHIFT + ENTER)
         page.find(".jp-OutputArea img")
         page.wait(lambda: "notebook" in page.text(".jp-OutputArea-output pre"), "squeue in the cell")
+        toasts = page.ask("/elements", using="css selector", value=".Toastify__toast")
+        assert not toasts, f"JupyterLab says: {page.text('.Toastify__toast')}"
         page.picture("notebook")
         page.open(f"{url}/hub/logout")
         page.open(f"{url}/hub/home")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.util
+import inspect
 import json
 import os
 import pathlib
@@ -17,7 +18,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from ansible.module_utils.slurmstead.jupyterhub import profiles
+from ansible.module_utils.slurmstead.jupyterhub import environment, profiles
 from slurmstead.paths import ROOT
 from tests.native import root
 from tests.native.cluster import CONTROL, Cluster
@@ -100,7 +101,7 @@ def layer(release: str) -> pathlib.Path:
         for name in PLACES
     }
     packages = root.root(release, (*root.PACKAGES, *PACKAGES))
-    recipe = "".join((packages.name, INSTALL, *(one.digest for one in wanted.values())))
+    recipe = "".join((packages.name, INSTALL, inspect.getsource(environment), *(one.digest for one in wanted.values())))
     name = f"notebooks-{release}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
     directory = packages.parent / name
     with (packages.parent / f"{name}.lock").open("w") as lock:

@@ -7,6 +7,7 @@ A program that runs keeps the files with which it began: what is replaced stays 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pathlib
 import shutil
@@ -25,6 +26,10 @@ KEPT = 30 * 24 * 3600
 
 OWN = ("slurmstead_client-", "pathspec-")
 """Beginnings of the wheels that users install on their own computers."""
+
+LAB = "share/jupyter/lab"
+QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
+"""Settings with which JupyterLab neither asks each user about news nor looks for updates."""
 
 
 class InstallError(Exception):
@@ -102,6 +107,9 @@ class Environments:
             for path in wheels.glob("*.whl"):
                 if path.name.startswith(OWN):
                     shutil.copyfile(path, self.path / "wheels" / path.name)
+        if (self.path / LAB).is_dir():
+            (self.path / LAB / "settings").mkdir()
+            (self.path / LAB / "settings/overrides.json").write_text(json.dumps(QUIET))
         _run("sync", "--file-system", str(self.path))
         (self.path / COMPLETE).touch()
 
