@@ -23,9 +23,6 @@ document.querySelector(".jp-Notebook .cm-content").dispatchEvent(
 WIDTH, TALL = 1280, 1240
 """Of a window with all of the cell and its plot."""
 
-HIDE = 'document.querySelector(".Toastify")?.remove()'
-"""JupyterLab asks a new user whether it may fetch news, in front of the plot."""
-
 
 def choose_password(page: Browser, link: str, password: str) -> None:
     """Follow the link of an invitation."""
@@ -45,7 +42,6 @@ def run_cell(page: Browser, cell: str) -> str:
     page.ask("/execute/sync", script=PASTE, args=[cell])
     page.type(".jp-Notebook .cm-content", SHIFT + ENTER)
     page.wait(lambda: page.text(".jp-InputPrompt") == "[1]:", "the end of the cell")
-    page.ask("/execute/sync", script=HIDE, args=[])
     page.picture("course-plot")
     return page.text(".jp-OutputArea")
 
