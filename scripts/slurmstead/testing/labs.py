@@ -82,7 +82,11 @@ class TestLab:
         up = [STEAD, "lab", "up", f"--inventory={inventory}", *native]
         configure = [[STEAD, "up", f"--inventory={inventory}"], *([FREEZE] if self.kind.freezes else [])]
         thawed = self.kind.freezes and snapshots.LABEL in snapshots.labels(self.directory)
-        before = [] if self.configured else [THAW] if thawed else [up, *configure]
+        if scenario.bare:
+            self._remove()
+            before = [up]
+        else:
+            before = [] if self.configured else [THAW] if thawed else [up, *configure]
         done = [Outcome(scenario.key, True, 0, "")]
         for step in [*before, tests]:
             if done[-1].ok:

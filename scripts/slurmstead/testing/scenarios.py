@@ -53,12 +53,14 @@ class Kind:
 class Scenario:
     """A directory of tests/lab and the lab that it needs.
 
-    `destroys`: the lab must be configured again before the next scenario. `options` are pytest's.
+    `destroys`: the lab must be configured again before the next scenario. `bare`: its tests make the cluster, on new
+    machines. `options` are pytest's.
     """
 
     name: str
     kind: Kind = Kind()
     destroys: bool = False
+    bare: bool = False
     options: tuple[str, ...] = ()
 
     @property
@@ -102,7 +104,7 @@ SCENARIOS = (
     # It installs all packages on machines that have none.
     Scenario("first_run", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # It installs JupyterHub and builds an image.
-    Scenario("course", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
+    Scenario("course", NATIVE_LAB, destroys=True, bare=True, options=("-o", "faulthandler_timeout=5400")),
     # It makes a cluster of an earlier commit first.
     Scenario("previous", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.

@@ -187,6 +187,15 @@ def test_a_lab_that_can_be_frozen_is_configured_once(monkeypatch, tmp_path):
     assert steps.verbs[4:] == ["lab thaw", "test"]
 
 
+def test_tests_that_make_the_cluster_get_new_machines(monkeypatch, tmp_path):
+    steps = Steps(monkeypatch, Kind(native=True))
+    steps.lab.directory = tmp_path
+    monkeypatch.setattr(labs.lab, "down", lambda *_: steps.ran.append([labs.STEAD, "lab", "down"]))
+    steps.run("gate")
+    steps.run("course", bare=True, destroys=True)
+    assert steps.verbs == ["lab up", "up", "test", "lab down", "lab up", "test"]
+
+
 def test_a_native_lab_has_containers_and_no_test_that_needs_a_kernel(monkeypatch):
     steps = Steps(monkeypatch, Kind(native=True))
     steps.run("gate")
