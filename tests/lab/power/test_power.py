@@ -5,10 +5,13 @@ STEAD_LAB=NAME pytest tests/lab/power
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import csv
 import json
 import pathlib
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +28,10 @@ METHODS = (supplies.ipmi, supplies.redfish, supplies.turing_pi)
 """How the workers are switched, in their order."""
 
 IDLE = 60
+WATTS = 100
+UNSEEN = 60
+"""Seconds of a sleep that may count otherwise: control looks every 15 s, and an emulated machine takes a while to."""
+
 BOOT, SLEEP = 600, 900
 """Seconds that the machines may take; those of a lab of machines are emulated."""
 
@@ -42,7 +49,16 @@ class Rack:
     def __init__(self, lab: Any, site: pathlib.Path) -> None:
         self.lab, self.site = lab, site
         self.supplies = {name: supplies.Supply(lab, name) for name in lab.workers}
-        self.notes: list[str] = []
+        self.off: collections.Counter[str] = collections.Counter()
+        self.ended = threading.Event()
+
+    def count(self) -> None:
+        """Count the seconds for which each worker has no process, until the test ends."""
+        before = time.monotonic()
+        while not self.ended.wait(1):
+            now = time.monotonic()
+            self.off.update(dict.fromkeys(set(self.lab.workers) - self.on, now - before))
+            before = now
 
     def stead(self, *words: str, seconds: float = 1500, code: int = 0) -> str:
         """Run a verb of stead, as a person would; returns what it says. `code` is the exit code that it must have."""
@@ -71,8 +87,7 @@ class Rack:
             assert time.monotonic() - started < seconds, f"not within {seconds:.0f} s: {said}\n{log}"
             time.sleep(2)
         took = time.monotonic() - started
-        self.notes.append(f"{said}: {took:.0f} s")
-        print(self.notes[-1])
+        print(f"{said}: {took:.0f} s")
         return took
 
     def until_asleep(self, said: str) -> None:
@@ -101,12 +116,16 @@ def rack(lab: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rack]:
         for name, method in zip(lab.workers, METHODS, strict=True):
             (directory / name).mkdir()
             variables = stack.enter_context(method(found.supplies[name], directory / name))
-            text = yaml.safe_dump({**variables, "power_idle": f"{IDLE}s", "power_watts": 100})
+            text = yaml.safe_dump({**variables, "power_idle": f"{IDLE}s", "power_watts": WATTS})
             (directory / f"site/host_vars/{name}.yml").write_text(text)
         found.stead("up")
         if lab.of_containers:
             lab.everywhere(lambda name: lab.root(name, REBOOTED), lab.workers)
+        counting = threading.Thread(target=found.count)
+        counting.start()
         yield found
+        found.ended.set()
+        counting.join()
         for supply in found.supplies.values():
             if supply.booting:
                 supply.booting.join(BOOT)
@@ -132,8 +151,18 @@ def test_an_idle_rack_sleeps_and_a_job_wakes_it(lab: Any, rack: Rack) -> None:
     assert log.count("shut down") >= 2 * len(lab.workers), log
     assert "failed" not in log
     assert rack.supplies[lab.workers[1]].switched.count("GracefulShutdown") == 2
-    saved = rack.stead("power", "savings", "--csv")
-    assert len(saved.splitlines()) > len(lab.workers), saved
+
+
+def test_what_sleep_saved_is_what_the_machines_did_not_draw(lab: Any, rack: Rack) -> None:
+    rack.until_asleep("before the savings are shown")
+    said = rack.stead("power", "savings", "--csv")
+    rows = list(csv.DictReader(line for line in said.splitlines() if line.count(",") == 4))
+
+    assert {row["node"] for row in rows} == set(lab.workers)
+    for row in rows:
+        off, sleeps = rack.off[row["node"]], int(row["sleeps"])
+        assert float(row["hours"]) * 3600 == pytest.approx(off, abs=UNSEEN * sleeps), row
+        assert float(row["kwh"]) == pytest.approx(float(row["hours"]) * WATTS / 1000, abs=0.001)
 
 
 def test_one_machine_wakes_for_a_small_job(lab: Any, rack: Rack) -> None:
