@@ -123,6 +123,7 @@ SCENARIOS = (
     Scenario("operations", NATIVE_TRIXIE, destroys=True),
     Scenario("backup", NATIVE_TRIXIE),
     Scenario("site", NATIVE_TRIXIE, destroys=True),
+    Scenario("course", NATIVE_TRIXIE, destroys=True, bare=True, options=("-o", "faulthandler_timeout=5400")),
     Scenario("previous", NATIVE_TRIXIE, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     Scenario("rk3588", Kind("trixie", RK1_INVENTORY)),
 )
