@@ -201,7 +201,7 @@ def test_a_magic_packet_wakes_a_machine(lab: Any, rack: Rack, tmp_path: pathlib.
     supply = rack.supplies[name]
     supply.board = False
     with supplies.wake_on_lan(supply, tmp_path) as variables:
-        host_vars.write_text(yaml.safe_dump({**variables, "power_idle": f"{IDLE}s"}))
+        host_vars.write_text(yaml.safe_dump({**variables, "power_idle": f"{IDLE}s", "power_watts": WATTS}))
         rack.stead("up", "--limit", lab.control)
         rack.until_asleep("before the packet")
         job = rack.submit(f"--nodelist={name}", "--wrap=true")
