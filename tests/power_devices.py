@@ -1,6 +1,7 @@
 """Simulated devices that switch machines, each speaking its real protocol on loopback.
 
-bmcd follows src/api/legacy.rs and src/api/into_legacy_response.rs of turing-machines/bmcd, read at 00ccc41. Redfish
+bmcd follows src/api/legacy.rs and src/api/into_legacy_response.rs of turing-machines/bmcd, read at 00ccc41; when it
+writes an image, src/streaming_data_service.rs, src/app/upgrade_worker.rs and src/utils/io.rs at a15e8fc. Redfish
 (DMTF DSP0266), Tasmota and Shelly are written as their makers describe them, and were not compared with recorded
 answers of a device. IPMI is OpenIPMI's own ipmi_sim.
 """
@@ -39,6 +40,13 @@ class Device:
     switched: list[str] = dataclasses.field(default_factory=list)
     address: str = ""
     certificate: str = ""
+    disk: pathlib.Path | None = None
+    """of the module that bmcd writes"""
+    transfer: Any = "Ready"
+    """the state of bmcd's StreamingDataService, as it is serialized"""
+    announced: dict[str, str] = dataclasses.field(default_factory=dict)
+    fault: str = ""
+    """of the module: `write` or `flip`; of the connection: `cut`; of bmcd: `restart`"""
 
     def switch(self, on: bool, word: str) -> None:
         self.switched.append(word)
@@ -119,7 +127,15 @@ class RedfishHandler(Handler):
 
 
 class BmcdHandler(Handler):
-    """bmcd 2.x; its bit is what was set last."""
+    """bmcd 2.x; its bit is what was set last. The module in slot 2 has a disk."""
+
+    def do_POST(self) -> None:
+        if not self.basic():
+            return
+        try:
+            self.upload(int(self.path.removeprefix("/api/bmc/upload/")))
+        except ConnectionError:
+            self.device.transfer = {"Error": "cancelled by user"}
 
     def respond(self, body: Any) -> None:
         if not self.basic():
@@ -127,12 +143,106 @@ class BmcdHandler(Handler):
         words = self.query
         if words.get("type") == "power" and words.get("opt") == "get":
             bits = {f"node{n}": "1" if n == 2 and self.device.on else "0" for n in (1, 2, 3, 4)}
-            self.say({"response": [{"result": [bits]}]})
+            self.result([bits])
         elif words.get("type") == "power" and words.get("opt") == "set" and "node2" in words:
             self.device.switch(words["node2"] == "1", words["node2"])
-            self.say({"response": [{"result": "ok"}]})
+            self.result("ok")
+        elif words.get("type") == "flash" and words.get("opt") == "get":
+            self.say(self.progress())
+        elif words.get("type") == "flash" and words.get("opt") == "set":
+            self.announce(words)
         else:
-            self.say("Invalid `opt`", 400)
+            self.result("Invalid `type` parameter", 400)
+
+    def result(self, value: Any, status: int = 200) -> None:
+        self.say({"response": [{"result": value}]}, status)
+
+    def announce(self, words: dict[str, str]) -> None:
+        """Begin a transfer; whatever was under way is cancelled."""
+        if not words.get("file"):
+            self.result("Invalid `file` query parameter", 400)
+        elif not words.get("length"):
+            self.result("Invalid `length` query parameter", 411)
+        elif words.get("node") != "1":
+            self.result("Missing `node` parameter", 400)
+        else:
+            self.device.announced = words
+            more = {"process_name": "Node 2 os install service", "size": int(words["length"])}
+            self.device.transfer = {"Transferring": {"id": 4242, **more, "cancelled": False, "bytes_written": 0}}
+            self.say({"handle": 4242})
+
+    def upload(self, handle: int) -> None:
+        """Take the first part of a form, write it to the disk of the module, and read it back."""
+        device = self.device
+        doing = device.transfer.get("Transferring") if isinstance(device.transfer, dict) else None
+        if not doing or doing["id"] != handle:
+            self.result("unauthorized request for handle", 400)
+            return
+        assert device.disk
+        device.on = True
+        digest, left = hashlib.sha256(), int(self.headers["Content-Length"])
+        mark = self.headers["Content-Type"].partition("boundary=")[2]
+        left -= self._skip_head(mark)
+        with device.disk.open("r+b") as disk:
+            for count in self._counts(left - len(f"\r\n--{mark}--\r\n")):
+                block = self.rfile.read(count)
+                if not block:
+                    raise ConnectionResetError
+                digest.update(block)
+                if device.fault == "write":
+                    self._fail("No space left on device (os error 28)", 500)
+                    return
+                if device.fault == "cut":
+                    # No more is heard of the board.
+                    device.broken = 503
+                    self.connection.close()
+                    raise ConnectionResetError
+                disk.write(block)
+                doing["bytes_written"] += len(block)
+        self.rfile.read(len(f"\r\n--{mark}--\r\n"))
+        if doing["bytes_written"] != doing["size"]:
+            self._fail(f"missing {doing['size'] - doing['bytes_written']} bytes", 400)
+        elif "sha256" in device.announced and digest.hexdigest() != device.announced["sha256"]:
+            self._fail("sha256 checksum failed", 500)
+        else:
+            self.say(None)
+            doing["bytes_written"] = 0
+
+    def progress(self) -> Any:
+        """Return the state; each question finds a third more of the disk read back."""
+        device = self.device
+        doing = device.transfer.get("Transferring") if isinstance(device.transfer, dict) else None
+        if doing:
+            if device.fault == "restart":
+                device.transfer = "Ready"
+            elif doing["bytes_written"] < doing["size"]:
+                doing["bytes_written"] += -(-doing["size"] // 3)
+            else:
+                device.on = False
+                device.transfer = {"Done": [{"secs": 3, "nanos": 0}, doing["size"]]}
+                if device.fault == "flip":
+                    device.transfer = {"Error": "crc error. expected 1, calculated 2"}
+        return device.transfer
+
+    def _skip_head(self, mark: str) -> int:
+        """Read up to the content of the part; return how long that was."""
+        lines = [self.rfile.readline()]
+        assert lines[0] == f"--{mark}\r\n".encode()
+        while lines[-1] != b"\r\n":
+            lines.append(self.rfile.readline())
+        assert any(line.lower().startswith(b"content-disposition: form-data;") for line in lines)
+        return sum(map(len, lines))
+
+    @staticmethod
+    def _counts(size: int) -> Iterator[int]:
+        for start in range(0, size, 2**16):
+            yield min(2**16, size - start)
+
+    def _fail(self, why: str, status: int) -> None:
+        """As after a success, the module is off."""
+        self.device.on = False
+        self.device.transfer = {"Error": why}
+        self.result(why, status)
 
 
 class TasmotaHandler(Handler):

@@ -6,7 +6,9 @@ Arguments:
 state         known: ssh must trust the key that the machine presents
               vouched: the key must have the given fingerprint, even if ssh trusts another one
               unknown: forget the machine's keys
+              shown: return the fingerprint as `host_key`, empty if there is no key by the deadline; changes nothing
 fingerprint   of the key to trust (`SHA256:…`), read on the machine's console
+deadline      seconds to wait for a key that is shown
 
 ssh itself reports whether it trusts a key and where it looks for it (`ssh -G`), so all its options apply. A machine
 without a key is reported only if a fingerprint is needed; otherwise the next task reports that it is unreachable.
@@ -18,6 +20,7 @@ import importlib
 import pathlib
 import subprocess
 import tempfile
+import time
 from typing import Any, NamedTuple
 
 import ansible.module_utils
@@ -33,6 +36,8 @@ SECONDS = 60
 
 ONLY_LOOK = ("PreferredAuthentications=none", "ControlPath=none", f"ConnectTimeout={SECONDS}", "CheckHostIP=no")
 """Options with which ssh(1) exchanges keys over a new connection without logging in."""
+
+PAUSE = 5.0
 
 REFUSED = "Host key verification failed"
 
@@ -83,6 +88,11 @@ class ActionModule(ActionBase):
         if self._task.args["state"] == "unknown":
             forgotten = self._forget(where)
             return {"changed": forgotten, "said": f"{host}: forgot the host key of {where.name}" if forgotten else ""}
+        if self._task.args["state"] == "shown":
+            end = time.monotonic() + float(self._task.args["deadline"])
+            while not (shown := _presented(ssh)) and time.monotonic() < end:
+                time.sleep(PAUSE)
+            return {"changed": False, "host_key": shown.fingerprint if shown else ""}
         refused = REFUSED in _run("ssh", *_options(*ONLY_LOOK), *ssh, "true").stderr
         wanted = self._task.args.get("fingerprint")
         vouched = self._task.args["state"] == "vouched"

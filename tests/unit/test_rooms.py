@@ -59,6 +59,7 @@ PLUGINS = House(
         "hardware": "conf reach",
         "accounting": "reach",
         "backup": "conf slurm reach",
+        "board": "power",
         "conf": "slurm",
         "smoke": "slurm",
         "workers": "slurm reach",

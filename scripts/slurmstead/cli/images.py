@@ -1,4 +1,4 @@
-"""The verbs for the images in which jobs can run: image build, list, remove."""
+"""The verbs for images: image build, list, remove for those in which jobs run, image board for modules."""
 
 import json
 import pathlib
@@ -11,7 +11,10 @@ from slurmstead.cli.consoles import messages, out
 from slurmstead.cli.options import Inventory, Plain
 
 app = typer.Typer()
-image = typer.Typer(help="Manage the images in which jobs can run (--container of Slurm).", no_args_is_help=True)
+image = typer.Typer(
+    help="Manage the images in which jobs can run (--container of Slurm), and prepare images for boards.",
+    no_args_is_help=True,
+)
 app.add_typer(image, name="image")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the image.", show_default=False)]
@@ -78,3 +81,26 @@ def remove(name: Name, inventory: Inventory, plain: Plain = False) -> None:
     images.check(name)
     images.run(messages, inventory.absolute(), "absent", plain=plain, image_name=name)
     out.print(Text(f"The image {name} is removed."), soft_wrap=True)
+
+
+@image.command()
+def board(
+    source: Annotated[
+        pathlib.Path,
+        typer.Argument(
+            metavar="SOURCE", help="An image for the board, as downloaded: .img or .img.xz.", show_default=False
+        ),
+    ],
+    target: Annotated[
+        pathlib.Path, typer.Option("-o", "--output", metavar="IMAGE", help="The image to make.", show_default=False)
+    ],
+    inventory: Inventory,
+    plain: Plain = False,
+) -> None:
+    """Make a copy of an operating system's image with the account for Ansible and your keys inside."""
+    from slurmstead.cluster import board as boards
+
+    system = boards.prepare(out, messages, inventory, source, target, plain=plain)
+    out.print(
+        Text(f"{target} has {system} with the account. Then run: scripts/stead flash NODE {target}"), soft_wrap=True
+    )

@@ -9,7 +9,21 @@ from types import FrameType
 import typer
 from rich.text import Text
 
-from slurmstead.cli import cluster, discover, images, install, lab, machines, people, power, quiet, site, test, vpn
+from slurmstead.cli import (
+    board,
+    cluster,
+    discover,
+    images,
+    install,
+    lab,
+    machines,
+    people,
+    power,
+    quiet,
+    site,
+    test,
+    vpn,
+)
 from slurmstead.cli.consoles import messages, out
 from slurmstead.client import verbs as jobs
 from slurmstead.errors import ExitCode, Interrupted, MachineError, SteadError
@@ -26,7 +40,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for theme in (lab, site, people, cluster, machines, discover, install, power, quiet, images, vpn, test):
+for theme in (lab, site, people, cluster, machines, discover, install, board, power, quiet, images, vpn, test):
     app.add_typer(theme.app)
 jobs.register(app, out, messages)
 

@@ -1,19 +1,18 @@
 """Images in which jobs can run: what goes into one, and what the cluster has."""
 
 import contextlib
-import importlib
 import pathlib
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import ansible.module_utils
 from rich.console import Console
 from rich.text import Text
 
+from slurmstead.cluster import rooms
 from slurmstead.errors import UsageError
-from slurmstead.paths import PLAYBOOKS, ROOT
+from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook
 from slurmstead.runner.progress import Progress
 
@@ -37,20 +36,12 @@ class Parts(NamedTuple):
     archive: pathlib.Path | None = None
 
 
-def _room(name: str) -> Any:
-    """Import a module of the room `sandbox`, which Ansible finds through ansible.cfg."""
-    directory = str(ROOT / "plugins" / "module_utils")
-    if directory not in ansible.module_utils.__path__:
-        ansible.module_utils.__path__.append(directory)
-    return importlib.import_module(f"ansible.module_utils.slurmstead.sandbox.{name}")
-
-
 def check(name: str, parts: Parts | None = None) -> None:
     """Check a request before any machine is asked.
 
     :raises UsageError: a name is wrong, a file is missing, or options do not fit each other
     """
-    images = _room("images")
+    images = rooms.module("sandbox.images")
     refused = images.refusal(name)
     if refused:
         raise UsageError(refused, "`scripts/stead image list` shows the images.")

@@ -19,7 +19,17 @@ Groups = Mapping[str, list[str]]
 
 
 class _Progress(Progress):
-    """Progress that also prints the modules' messages about each node at once."""
+    """Progress that also prints the modules' messages about each node at once.
+
+    :param note: a file in which a long task writes how far it is
+    """
+
+    def __init__(self, console: Console, title: str, note: pathlib.Path | None = None) -> None:
+        super().__init__(console, title)
+        self._note = note
+
+    def note(self) -> str:
+        return self._note.read_text() if self._note else ""
 
     def event(self, event: Event) -> None:
         super().event(event)
@@ -107,15 +117,17 @@ def run(
     check: bool = False,
     plain: bool = False,
     report: Callable[[Result], None] | None = None,
+    note: pathlib.Path | None = None,
 ) -> Result:
     """Run an operation's playbook and print its duration and changes; None values in `extra_vars` are left out.
 
     :param report: prints more about the run, even if the run failed
+    :param note: a file in which a task writes how far it is
     :raises SteadError: the run failed
     """
     given = {key: value for key, value in (extra_vars or {}).items() if value is not None}
     path = PLAYBOOKS / name
-    with _Progress(messages, path.name) as progress:
+    with _Progress(messages, path.name, note) as progress:
         result = playbook.run(
             path,
             inventory.absolute(),

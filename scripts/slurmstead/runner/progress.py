@@ -116,7 +116,16 @@ class Progress:
         for running in self._running.values():
             if time.monotonic() - running.spoke > HEARTBEAT_SECONDS:
                 running.spoke = time.monotonic()
-                self._print_line(f"… {running.task.name}", f"{running.progress()} after {duration(running.seconds())}")
+                self._print_line(
+                    f"… {running.task.name}", f"{self._so_far(running)} after {duration(running.seconds())}"
+                )
+
+    def note(self) -> str:
+        """Return how far a long task is, if it tells."""
+        return ""
+
+    def _so_far(self, running: _Running) -> str:
+        return ", ".join(filter(None, (running.progress(), self.note())))
 
     def _find(self, task: Task) -> _Running:
         now = time.monotonic()
@@ -151,7 +160,7 @@ class Progress:
     def _draw(self) -> RenderableType:
         tasks = [
             Text(
-                f"    {running.task.name}  {running.progress()}, {duration(running.seconds())}",
+                f"    {running.task.name}  {self._so_far(running)}, {duration(running.seconds())}",
                 overflow="ellipsis",
                 no_wrap=True,
             )

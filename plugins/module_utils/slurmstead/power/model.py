@@ -41,6 +41,8 @@ class Machine:
     """command lines by `on`, `off` and `status`"""
     seconds: float = 10.0
     """time limit of one request"""
+    through: Sequence[str] = ()
+    """an ssh command to a machine that reaches the BMC instead of this one; only for HTTPS"""
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Machine:
@@ -55,6 +57,7 @@ OPTIONS: dict[str, Any] = {
         "no_log": field.name == "password",
     }
     for field in dataclasses.fields(Machine)
+    if field.name != "through"
 }
 """The options of a module for a Machine. Only the password is a secret: no_log for all would also mask its name."""
 

@@ -11,15 +11,27 @@ import hashlib
 import http.client
 import json
 import secrets
+import socket
 import ssl
+import subprocess
 import urllib.request
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
 
 LARGEST = 1 << 20
 """Bytes of an answer that are read."""
+
+
+class Stream(NamedTuple):
+    """A body that is sent in parts."""
+
+    parts: Iterator[bytes]
+    length: int
+    """bytes of all parts"""
+    kind: str
+    """its media type"""
 
 
 def request(
@@ -52,8 +64,12 @@ def exchange(
 ) -> tuple[int, bytes, Mapping[str, str]]:
     """Return status, text and headers of an answer; no answer raises PowerError."""
     connection = _connection(machine, tls)
-    content = None if body is None else json.dumps(body).encode()
-    sent = {"Accept": "application/json", **({} if body is None else {"Content-Type": "application/json"})}
+    content: Any = None
+    sent = {"Accept": "application/json"}
+    if isinstance(body, Stream):
+        content, sent = body.parts, {**sent, "Content-Type": body.kind, "Content-Length": str(body.length)}
+    elif body is not None:
+        content, sent = json.dumps(body).encode(), {**sent, "Content-Type": "application/json"}
     try:
         connection.connect()
         _check_certificate(machine, connection)
@@ -74,9 +90,33 @@ def _connection(machine: Machine, tls: bool) -> http.client.HTTPConnection:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+        if machine.through:
+            return _Tunnel(machine, context)
         return http.client.HTTPSConnection(machine.address, timeout=machine.seconds, context=context)
     except http.client.InvalidURL as error:
         raise PowerError(f"the address of {machine.name}'s BMC cannot be used: {error}") from None
+
+
+class _Tunnel(http.client.HTTPSConnection):
+    """A connection that ssh makes from another machine (-W of ssh(1)); TLS is between this computer and the BMC."""
+
+    def __init__(self, machine: Machine, context: ssl.SSLContext) -> None:
+        super().__init__(machine.address, timeout=machine.seconds, context=context)
+        self._machine, self._tls = machine, context
+
+    def connect(self) -> None:
+        here, there = socket.socketpair()
+        ssh, *options = self._machine.through
+        words = [ssh, "-W", f"{self.host}:{self.port}", *options]
+        with there:
+            self._ssh = subprocess.Popen(words, stdin=there.fileno(), stdout=there.fileno(), stderr=subprocess.DEVNULL)
+        here.settimeout(self._machine.seconds)
+        self.sock = self._tls.wrap_socket(here)
+
+    def close(self) -> None:
+        super().close()
+        self._ssh.kill()
+        self._ssh.wait()
 
 
 def _check_certificate(machine: Machine, connection: http.client.HTTPConnection) -> None:
