@@ -4,6 +4,7 @@
 Arguments:
 
 source, target   paths of this computer
+work             path of an empty directory beside the target
 user, keys       the account and its public keys
 sudoers, sshd    text of its file for sudo, and of the server's settings
 """
@@ -33,8 +34,10 @@ class ActionModule(ActionBase):
         """Return the name of the `system` in the image, or why there is no target."""
         del tmp, task_vars
         given = dict(self._task.args)
-        source, target = pathlib.Path(given.pop("source")), pathlib.Path(given.pop("target"))
+        paths = [pathlib.Path(given.pop(name)) for name in ("source", "target", "work")]
+        if not given["keys"]:
+            return {"failed": True, "msg": "bootstrap_authorized_keys of control is empty; nothing was written"}
         try:
-            return {"changed": True, "system": image.prepare(source, target, account.Wanted(**given))}
+            return {"changed": True, "system": image.prepare(*paths, account.Wanted(**given))}
         except table.ImageError as error:
             return {"failed": True, "msg": str(error)}

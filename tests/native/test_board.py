@@ -5,11 +5,13 @@ The firmware of a PC stands for U-Boot only as far as the kernel: it is given to
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import pathlib
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -130,11 +132,11 @@ def site(tree: pathlib.Path, tmp_path: pathlib.Path) -> Iterator[Module]:
             board.switch(False, "end")
 
 
-def stead(site: Module, *words: str) -> str:
+def stead(site: Module, *words: str, status: int = 0) -> str:
     """Run a verb; return what it prints."""
     command = [str(ROOT / "scripts/stead"), *words, "-i", str(site.directory / "hosts.yml")]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}{console(site)}"
+    assert done.returncode == status, f"{done.stdout}{done.stderr}{console(site)}"
     return done.stdout + done.stderr
 
 
@@ -160,6 +162,50 @@ def test_a_prepared_system_of_debian_is_whole_and_has_the_account(source: pathli
     assert board_images.shown(target, "cat /home/ansible/.ssh/authorized_keys") == key
 
 
+def test_without_keys_no_image_is_made(site: Module) -> None:
+    inventory = site.directory / "hosts.yml"
+    inventory.write_text(inventory.read_text().replace("bootstrap_authorized_keys:", "x_keys:"))
+    image = whole(site)
+
+    said = stead(site, "image", "board", str(image), "-o", f"{image}.new", status=4)
+    assert "bootstrap_authorized_keys of control is empty" in said
+    assert not pathlib.Path(f"{image}.new").exists()
+
+
+def test_a_node_of_the_cluster_and_a_machine_that_answers_are_not_overwritten(site: Module) -> None:
+    words = ("flash", "node2", str(whole(site)), "--direct", "--yes", "node2")
+    record = site.directory / "hardware/node2.yml"
+    record.parent.mkdir()
+    record.write_text("{}")
+    assert "First run scripts/stead remove-node node2" in stead(site, *words, status=4)
+
+    record.unlink()
+    with socket.create_server(("127.0.0.1", site.port)) as server:
+        threading.Thread(target=refuse, args=(server,), daemon=True).start()
+        assert "node2 answers, so its system may be in use; nothing was written" in stead(site, *words, status=4)
+    assert not site.announced and not site.switched
+
+
+def refuse(server: socket.socket) -> None:
+    """Answer as an ssh server that accepts nobody."""
+    with contextlib.suppress(OSError):
+        while True:
+            peer, _ = server.accept()
+            peer.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            peer.close()
+
+
+def whole(site: Module) -> pathlib.Path:
+    """Return a small image of a disk."""
+    path = site.directory / "small.img"
+    with path.open("wb") as file:
+        file.truncate(4 * disk_images.MIB)
+        for offset, data in disk_images.dos(4 * disk_images.MIB).items():
+            file.seek(offset)
+            file.write(data)
+    return path
+
+
 @pytest.mark.slow
 @pytest.mark.kernel
 def test_a_flashed_module_starts_with_the_account_and_its_own_host_key(source: pathlib.Path, site: Module) -> None:
@@ -172,10 +218,13 @@ def test_a_flashed_module_starts_with_the_account_and_its_own_host_key(source: p
         one.seek(SIZE // 2)
         assert one.read(2**20) == other.read(2**20)
     assert site.switched == ["1"] and "right" not in said
-    known = subprocess.check_output(["ssh-keyscan", "-p", str(site.port), "-t", "ed25519", "127.0.0.1"], text=True)
+    known = subprocess.check_output(
+        ["ssh-keyscan", "-T", "120", "-p", str(site.port), "-t", "ed25519", "127.0.0.1"], text=True
+    )
     (site.directory / "known").write_text(known)
-    print_ = subprocess.check_output(["ssh-keygen", "-lf", site.directory / "known"], text=True).split()[1]
-    assert f"os_host_key: {print_}" in said and "scripts/stead add-node node2" in said
+    fingerprint = subprocess.check_output(["ssh-keygen", "-lf", site.directory / "known"], text=True).split()[1]
+    assert f"os_host_key: {fingerprint}" in said and "scripts/stead add-node node2" in said
+    assert fingerprint in (site.directory / "console").read_text(errors="replace")
     assert known.split()[2] not in board_images.shown(source, "cat /etc/ssh/ssh_host_ed25519_key.pub")
 
     options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"UserKnownHostsFile={site.directory}/known")

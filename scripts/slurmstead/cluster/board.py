@@ -25,11 +25,12 @@ def prepare(
         image.check(source, target)
     except image.ImageError as error:
         raise UsageError(f"{error}; nothing was written", SEE) from None
-    result = operations.run(
-        *(out, messages, "prepare-image.yml", inventory),
-        extra_vars={"image_source": str(source.absolute()), "image_target": str(target.absolute())},
-        plain=plain,
-    )
+    paths = {"image_source": str(source.absolute()), "image_target": str(target.absolute())}
+    # An interrupted run leaves no copy, because this process removes it.
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.absolute().parent) as work:
+        result = operations.run(
+            *(out, messages, "prepare-image.yml", inventory), extra_vars={**paths, "image_work": work}, plain=plain
+        )
     if found := result.answer("board_image", "system"):
         return str(found["system"])
     raise CheckFailed(f"{inventory} has no control node", "Add it to the group control.")

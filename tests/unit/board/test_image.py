@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import stat
 import subprocess
+import tempfile
 
 import pytest
 
@@ -55,6 +56,12 @@ def tree(directory: pathlib.Path, **changed: str | None) -> pathlib.Path:
     return directory
 
 
+def prepare(source: pathlib.Path, target: pathlib.Path, wanted: Wanted = WANTED) -> str:
+    """Prepare an image in a directory of its own, as `stead image board` does."""
+    with tempfile.TemporaryDirectory(dir=source.parent) as work:
+        return image.prepare(source, target, pathlib.Path(work), wanted)
+
+
 @pytest.fixture
 def source(tmp_path: pathlib.Path) -> pathlib.Path:
     return board_images.image(tmp_path / "source.img", tree(tmp_path / "tree"), SIZE)
@@ -66,7 +73,7 @@ def test_a_copy_gets_the_account_and_loses_what_boards_would_share(
     before = disk_images.checksum(source)
     target = tmp_path / "new.img"
 
-    assert image.prepare(source, target, WANTED) == "Ubuntu 24.04 LTS"
+    assert prepare(source, target) == "Ubuntu 24.04 LTS"
 
     def read(path: str) -> str:
         return board_images.shown(target, f"cat {path}")
@@ -101,7 +108,7 @@ def test_a_copy_gets_the_account_and_loses_what_boards_would_share(
 def test_files_have_the_owner_and_mode_that_programs_demand(
     source: pathlib.Path, tmp_path: pathlib.Path, path: str, mode: int, owner: str
 ) -> None:
-    image.prepare(source, tmp_path / "new.img", WANTED)
+    prepare(source, tmp_path / "new.img")
 
     directory, _, name = path.rpartition("/")
     line = next(
@@ -112,8 +119,8 @@ def test_files_have_the_owner_and_mode_that_programs_demand(
 
 
 def test_the_result_can_be_prepared_again_with_other_keys(source: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    image.prepare(source, tmp_path / "one.img", WANTED)
-    image.prepare(tmp_path / "one.img", tmp_path / "two.img", Wanted("ansible", KEYS[:1], WANTED.sudoers, WANTED.sshd))
+    prepare(source, tmp_path / "one.img")
+    prepare(tmp_path / "one.img", tmp_path / "two.img", Wanted("ansible", KEYS[:1], WANTED.sudoers, WANTED.sshd))
 
     assert board_images.shown(tmp_path / "two.img", "cat /etc/passwd").count("\nansible:") == 1
     assert board_images.shown(tmp_path / "two.img", "cat /home/ansible/.ssh/authorized_keys") == f"{KEYS[0]}\n"
@@ -124,7 +131,7 @@ def test_an_image_with_xz_and_an_mbr_is_unpacked(tmp_path: pathlib.Path) -> None
     packed = tmp_path / "source.img.xz"
     packed.write_bytes(lzma.compress(plain.read_bytes(), preset=0))
 
-    image.prepare(packed, tmp_path / "new.img", WANTED)
+    prepare(packed, tmp_path / "new.img")
 
     assert "ansible" in board_images.shown(tmp_path / "new.img", "cat /etc/passwd", 2048 * 512)
 
@@ -144,7 +151,7 @@ def test_a_system_that_ansible_cannot_use_is_refused(
 ) -> None:
     source = board_images.image(tmp_path / "source.img", tree(tmp_path / "tree", **changed), SIZE)
     with pytest.raises(ImageError, match=why):
-        image.prepare(source, tmp_path / "new.img", WANTED)
+        prepare(source, tmp_path / "new.img")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.img", "tree"]
 
@@ -164,7 +171,7 @@ def test_a_file_that_is_not_an_image_is_refused(tmp_path: pathlib.Path, content:
     source = tmp_path / "source"
     source.write_bytes(content)
     with pytest.raises(ImageError, match=why):
-        image.prepare(source, tmp_path / "new.img", WANTED)
+        prepare(source, tmp_path / "new.img")
 
     assert list(tmp_path.iterdir()) == [source]
 
@@ -173,16 +180,16 @@ def test_a_truncated_image_a_full_disk_and_an_old_target_are_refused_first(
     source: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ImageError, match="exists already"):
-        image.prepare(source, source, WANTED)
+        prepare(source, source)
     with pytest.raises(ImageError, match="there is no directory"):
-        image.prepare(source, tmp_path / "none" / "new.img", WANTED)
+        prepare(source, tmp_path / "none" / "new.img")
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 10**7))
         with pytest.raises(ImageError, match="has 0.0 GB free"):
-            image.prepare(source, tmp_path / "new.img", WANTED)
+            prepare(source, tmp_path / "new.img")
     os.truncate(source, SIZE // 2)
     with pytest.raises(ImageError, match="download it again"):
-        image.prepare(source, tmp_path / "new.img", WANTED)
+        prepare(source, tmp_path / "new.img")
 
 
 def test_a_full_file_system_leaves_no_target(source: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -192,6 +199,6 @@ def test_a_full_file_system_leaves_no_target(source: pathlib.Path, tmp_path: pat
     words = ["debugfs", "-w", "-R", f"write {filler} /filler", f"{source}?offset={board_images.START}"]
     subprocess.run(words, env={**os.environ, "PATH": board_images.PATH}, check=True, capture_output=True)
     with pytest.raises(ImageError, match="cannot be written to its file system"):
-        image.prepare(source, tmp_path / "new.img", WANTED)
+        prepare(source, tmp_path / "new.img")
 
     assert not (tmp_path / "new.img").exists()

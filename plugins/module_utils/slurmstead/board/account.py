@@ -19,9 +19,10 @@ PROGRAMS = {"ssh server": "/usr/sbin/sshd", "sudo": "/usr/bin/sudo", "python3": 
 
 HOST_KEYS = """\
 [Service]
-# The image has no host keys: each machine makes its own at its first boot.
+# The image has no host keys: each machine makes its own at its first boot, and shows its fingerprint on the console.
 ExecStartPre=
 ExecStartPre=/usr/bin/ssh-keygen -A
+ExecStartPre=-/bin/sh -c "/usr/bin/ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub > /dev/console"
 ExecStartPre=/usr/sbin/sshd -t
 """
 

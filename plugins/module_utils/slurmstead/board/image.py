@@ -8,7 +8,6 @@ import os
 import pathlib
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
@@ -69,25 +68,25 @@ def look(source: pathlib.Path) -> Look:
     return Look(found, size, packed)
 
 
-def prepare(source: pathlib.Path, target: pathlib.Path, wanted: account.Wanted) -> str:
+def prepare(source: pathlib.Path, target: pathlib.Path, work: pathlib.Path, wanted: account.Wanted) -> str:
     """Make a copy of an image with the account inside; return the name of the system in it.
 
+    :param work: an empty directory beside the target, which the caller removes
     :raises ImageError: it cannot be made; there is no target then
     """
     found = check(source, target)
+    copy = work / "image"
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as directory:
-            copy = pathlib.Path(directory, "image")
-            try:
-                _copy(source, copy)
-                name = _change(copy, found, wanted)
-            except (ImageError, account.UnsuitableError) as error:
-                raise ImageError(f"{source} cannot be used: {error}") from None
-            with copy.open("rb") as file:
-                os.fsync(file.fileno())
-            # A link never replaces what appeared there meanwhile.
-            os.link(copy, target)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+        _copy(source, copy)
+        name = _change(copy, found, wanted)
+    except (OSError, EOFError, lzma.LZMAError, ImageError, account.UnsuitableError) as error:
+        raise ImageError(f"no image can be made of {source}: {error}") from None
+    with copy.open("rb") as file:
+        os.fsync(file.fileno())
+    try:
+        # A link never replaces what appeared there meanwhile.
+        os.link(copy, target)
+    except OSError as error:
         raise ImageError(f"{target} cannot be made: {error}") from None
     return name
 
@@ -96,7 +95,10 @@ def _change(image: pathlib.Path, found: list[Partition], wanted: account.Wanted)
     roots = [Ext4(image, one.start) for one in _ext4(image, found)]
     roots = [one for one in roots if {"passwd", "shadow", "os-release"} <= one.names("/etc").keys()]
     if len(roots) != 1:
-        raise ImageError(f"it has {len(roots) or 'no'} partitions with a Linux system on ext4; one is needed")
+        raise ImageError(
+            f"it has {len(roots) or 'no'} partitions with a Linux system on ext4 that e2fsprogs of this computer can "
+            "read; one is needed"
+        )
     (root,) = roots
     texts = {path: root.read(path).decode(errors="surrogateescape") for path in account.READ}
     names = {directory: list(root.names(directory)) for directory in account.LISTED}

@@ -81,6 +81,8 @@ def exchange(
         raise PowerError(f"{machine.address} does not answer: {error or type(error).__name__}") from None
     finally:
         connection.close()
+        if isinstance(connection, _Tunnel):
+            connection.end()
 
 
 def _connection(machine: Machine, tls: bool) -> http.client.HTTPConnection:
@@ -103,6 +105,7 @@ class _Tunnel(http.client.HTTPSConnection):
     def __init__(self, machine: Machine, context: ssl.SSLContext) -> None:
         super().__init__(machine.address, timeout=machine.seconds, context=context)
         self._machine, self._tls = machine, context
+        self._ssh: subprocess.Popen[bytes] | None = None
 
     def connect(self) -> None:
         here, there = socket.socketpair()
@@ -113,10 +116,11 @@ class _Tunnel(http.client.HTTPSConnection):
         here.settimeout(self._machine.seconds)
         self.sock = self._tls.wrap_socket(here)
 
-    def close(self) -> None:
-        super().close()
-        self._ssh.kill()
-        self._ssh.wait()
+    def end(self) -> None:
+        """End ssh. http.client closes a connection before the answer is read, so this is not in `close`."""
+        if self._ssh:
+            self._ssh.kill()
+            self._ssh.wait()
 
 
 def _check_certificate(machine: Machine, connection: http.client.HTTPConnection) -> None:
