@@ -97,3 +97,10 @@ def test_a_known_card_that_does_not_answer_ssh_is_not_new() -> None:
     new, _, notes = found(record("10.0.0.203", mac=NODE1.macs[0]))
 
     assert (new, notes) == ([], ["10.0.0.203 has the network card of node1 and does not answer ssh"])
+
+
+def test_a_card_that_answers_at_a_declared_address_is_known_too() -> None:
+    card = "52:54:00:00:00:02"
+    new, _, notes = found(record("10.0.0.2", "two", mac=card), record("10.0.0.253", mac=card))
+
+    assert (new, notes) == ([], ["10.0.0.253 has the network card of node2 and does not answer ssh"])

@@ -41,7 +41,9 @@ def judge(records: Sequence[Record], known: Sequence[Known]) -> dict[str, Any]:
     notes: list[str] = []
     keys = _keys(records, known, notes)
     serials = {one.serial: one for one in known if one.serial}
-    macs = {mac.lower().replace("-", ":"): one for one in known for mac in one.macs}
+    at = {one.address: one for one in known}
+    macs = {record["mac"]: at[record["address"]] for record in records if record["address"] in at}
+    macs |= {mac.lower().replace("-", ":"): one for one in known for mac in one.macs}
     new: list[dict[str, Any]] = []
     for record in strangers(records, known):
         serial = _serial(record)
