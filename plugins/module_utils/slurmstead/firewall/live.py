@@ -9,7 +9,7 @@ from pathlib import Path
 from ansible.module_utils.slurmstead.firewall.table import FAMILY, NAME, REPLACE
 from ansible.module_utils.slurmstead.reach import durable
 from ansible.module_utils.slurmstead.reach.commands import run
-from ansible.module_utils.slurmstead.reach.trial import Trial
+from ansible.module_utils.slurmstead.reach.trial import SECONDS, Trial
 
 FILE = Path("/etc/slurmstead/firewall.nft")
 """The table that each boot loads: the last confirmed one."""
@@ -23,8 +23,6 @@ UNIT_FILES = {
 
 TRIAL = Trial(Path("/run/slurmstead/firewall"), "slurmstead-firewall-rollback", "exec nft --file previous")
 """Its file `new` is the table on trial, `previous` restores the one before it."""
-
-SECONDS = 30.0
 
 
 class FirewallError(Exception):

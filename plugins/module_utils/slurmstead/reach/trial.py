@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ansible.module_utils.slurmstead.reach.commands import run
 
-SECONDS = 30.0
+SECONDS = 90.0
+"""Of a command of systemd or nft; systemd itself waits as long for a unit."""
 
 
 @dataclasses.dataclass(frozen=True)
