@@ -17,6 +17,9 @@ def install(
     name: Annotated[str, typer.Argument(help="A blank worker of the inventory.", metavar="NODE", show_default=False)],
     inventory: Inventory,
     deadline: Annotated[int, typer.Option(help="Minutes to wait until it has booted over the network.", min=1)] = 60,
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Cut its power first if it is on, for example at a boot menu.")
+    ] = False,
     plain: Plain = False,
 ) -> None:
     """Install Debian on a blank machine that boots over the network, and make it a worker."""
@@ -29,7 +32,7 @@ def install(
     work.check(name, found, playbook.listed(inventory))
     operations.reload_firewalls(out, messages, inventory, name, plain=plain)
     out.print(Text(f"Switch {name} on when this waits for it. Its firmware must boot over the network first."))
-    installed = work.run(out, messages, inventory, name, found, deadline=deadline, plain=plain)
+    installed = work.run(out, messages, inventory, name, found, deadline=deadline, restart=restart, plain=plain)
     for line in work.lines(name, installed):
         out.print(Text(line), soft_wrap=True)
     try:

@@ -59,16 +59,19 @@ def run(
     groups: operations.Groups,
     *,
     deadline: int,
+    restart: bool,
     plain: bool,
 ) -> Installed:
     """Install a machine.
 
+    :param deadline: minutes until it has booted over the network
+    :param restart: cut its power first if it is on
     :raises SteadError: it was not installed
     """
     result = operations.run(
         *(out, messages, "install-machine.yml", inventory),
         limit=",".join(groups["control"]),
-        extra_vars={"installed_node": name, "install_deadline": str(deadline)},
+        extra_vars={"installed_node": name, "install_deadline": str(deadline), "install_restart": str(restart)},
         plain=plain,
     )
     return parse(result)

@@ -11,7 +11,7 @@ STAGES = ("started", "writing", "installed")
 
 HINTS = {
     "started": "did not boot over the network. Switch it on, and let its firmware boot over the network from the card "
-    "with router_mac first (without Secure Boot)",
+    "with router_mac first (without Secure Boot). If it was on already, restart it: --restart cuts its power",
     "writing": "did not choose a disk. Its screen shows what it does",
     "installed": "did not finish. Its screen shows what it does",
 }

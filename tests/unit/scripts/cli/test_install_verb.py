@@ -39,6 +39,22 @@ def test_a_blank_machine_is_installed_and_becomes_a_worker(ran, stead, project, 
     assert 'os_serial: "CZJ1"\n      os_host_key: SHA256:key' in said
 
 
+@pytest.mark.parametrize(("words", "restart"), [([], "False"), (["--restart"], "True")])
+def test_a_machine_loses_its_power_only_if_the_operator_says_so(stead, project, monkeypatch, words, restart):
+    project.write("hosts.yml", SITE)
+    given = {}
+
+    def run(*words, extra_vars, **_):
+        given.update(extra_vars)
+        raise TaskError(f"{words[2]} failed", "")
+
+    monkeypatch.setattr(operations, "reload_firewalls", lambda *_, **__: None)
+    monkeypatch.setattr(operations, "run", run)
+
+    assert stead("install", "new", *words, "-i", project.path / "hosts.yml") == ExitCode.TASK_FAILED
+    assert given["install_restart"] == restart
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
