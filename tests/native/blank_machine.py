@@ -7,7 +7,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -16,16 +15,14 @@ from ansible.module_utils.slurmstead.install import plan, reports
 from ansible.module_utils.slurmstead.network import dnsmasq
 from ansible.module_utils.slurmstead.reach import remote_call
 from slurmstead.paths import ROOT
+from tests import blank_pc
 from tests.native.network import Network
 from tests.native.test_network import INSIDE, MAC, write
 
-SERIAL = "STEAD0001"
-SIZE = 9 * 10**9
 MINUTES = int(os.environ.get("STEAD_INSTALL_MINUTES", "60"))
 """after which an emulated machine counts as hanging"""
 
 SERVE = ROOT / "plugins/module_utils/slurmstead/install/serve.py"
-OVMF = pathlib.Path("/usr/share/OVMF")
 
 
 class Site:
@@ -36,12 +33,10 @@ class Site:
 
     def __init__(self, net: Network, directory: pathlib.Path, image: pathlib.Path, node: plan.Plan) -> None:
         self.net, self.directory, self.image = net, directory, image
-        self.reports, self.disk, self.key = directory / "reports", directory / "disk.raw", directory / "key"
+        self.reports, self.disk, self.key = directory / "reports", blank_pc.disk(directory), directory / "key"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
         self.node = dataclasses.replace(node, keys=(self.key.with_suffix(".pub").read_text().strip(),))
         (directory / "installer").write_text(remote_call.program("install.machine", "main", {}))
-        with self.disk.open("wb") as file:
-            file.truncate(SIZE)
         net.run("ip", "address", "add", f"{node.router}/24", "dev", "switch")
         net.run("ip", "tuntap", "add", "vm0", "mode", "tap")
         net.run("ip", "link", "set", "vm0", "master", "switch", "up")
@@ -76,32 +71,11 @@ class Site:
         words = ["nsenter", f"--net=/proc/{self.net.process}/ns/net", *command]
         return subprocess.Popen(words, stdin=subprocess.DEVNULL, text=True)
 
-    def firmware(self, kind: str) -> list[str]:
-        """Return the options of QEMU for BIOS or UEFI; a UEFI machine has the boot entries of a new board."""
-        if kind == "bios":
-            return []
-        shutil.copyfile(OVMF / "OVMF_VARS_4M.fd", self.directory / "nvram")
-        return [
-            *("-drive", f"if=pflash,format=raw,unit=0,readonly=on,file={OVMF}/OVMF_CODE_4M.fd"),
-            *("-drive", f"if=pflash,format=raw,unit=1,file={self.directory}/nvram"),
-        ]
-
     @contextlib.contextmanager
     def machine(self, kind: str) -> Iterator[subprocess.Popen[str]]:
         """Switch the machine on: it tries the network first, then its disk."""
-        # QEMU's option ROM is iPXE. By UEFI the firmware's own network boot is used, as on most boards.
-        rom = "" if kind == "bios" else ",romfile="
-        # Without a screen, a BIOS machine was seen to hang in GRUB.
-        command = [
-            *("qemu-system-x86_64", "-machine", "q35", "-accel", "tcg,tb-size=256", "-cpu", "Nehalem"),
-            *("-smp", "1", "-m", "1536M", "-nodefaults", "-no-user-config", "-display", "none", "-vga", "std"),
-            *("-serial", f"file:{self.directory}/console", "-device", "virtio-rng-pci", *self.firmware(kind)),
-            *("-netdev", "tap,id=inside,ifname=vm0,script=no,downscript=no"),
-            *("-device", f"virtio-net-pci,netdev=inside,mac={MAC},bootindex=0{rom}"),
-            *("-drive", f"id=disk,if=none,file={self.disk},format=raw,cache=unsafe,discard=unmap"),
-            *("-device", f"virtio-blk-pci,drive=disk,serial={SERIAL},bootindex=1"),
-        ]
-        process = self.here(*command)
+        network = "tap,ifname=vm0,script=no,downscript=no"
+        process = self.here(*blank_pc.command(self.directory, network, MAC, firmware=kind))
         try:
             yield process
         finally:

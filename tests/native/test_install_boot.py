@@ -15,8 +15,9 @@ from collections.abc import Iterator
 import pytest
 
 from slurmstead.paths import ROOT
-from tests import disk_images
-from tests.native.blank_machine import MINUTES, SERIAL, SIZE, Site
+from tests import blank_pc, disk_images
+from tests.blank_pc import SERIAL
+from tests.native.blank_machine import MINUTES, Site
 from tests.native.network import PACKAGES, Network
 from tests.native.test_install import NODE
 
@@ -49,11 +50,7 @@ def site(image: pathlib.Path, tmp_path: pathlib.Path) -> Iterator[Site]:
 
 
 def test_a_machine_with_data_is_refused_and_byte_identical(site: Site) -> None:
-    with site.disk.open("r+b") as file:
-        for offset, data in disk_images.ext4(SIZE).items():
-            file.seek(offset)
-            file.write(data)
-    before = disk_images.checksum(site.disk)
+    before = blank_pc.write_data(site.disk)
     with site.window(), site.machine("bios") as process:
         done = site.wait(process, "writing")
         process.wait(60 * MINUTES)
