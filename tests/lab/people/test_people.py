@@ -48,8 +48,9 @@ def apply(lab: Any, variables: str, *more: str) -> Any:
 def doctor(lab: Any, variables: str) -> list[tuple[str, str, str]]:
     """Return host, text and advice of what the doctor says about bob and dave, with an inventory of other users."""
     done = lab.ansible("--extra-vars", variables, str(PLAYBOOKS / "run-doctor.yml"))
-    # Ansible shows several lines as they are, and a single one behind its name.
-    lines = set(re.findall(r"^\s*(?:msg: '?)?(node\d): (.*?): (.*)$", done.output, re.MULTILINE))
+    # Ansible shows several lines as they are, and a single one whole only in its error.
+    finding = r"^\s*(?:\[ERROR\]: Task failed: Action failed: )?(node\d): (.*?): (.*)$"
+    lines = set(re.findall(finding, done.output, re.MULTILINE))
     assert (done.code == 0) == (not lines), done.output
     return sorted(line for line in lines if re.search("bob|dave", line[1]))
 
@@ -204,8 +205,9 @@ def broker(lab: Any, *users: str) -> Any:
 
 
 def test_a_user_who_leaves_the_broker_can_talk_to_it_no_more(lab: Any, bob: str) -> None:
-    def active() -> list[str]:
-        return str(lab.root(lab.control, f"systemctl is-active {UNITS}; true")).split()
+    def active() -> list[bool]:
+        # On a busy machine RabbitMQ may need longer to end than systemd lets it: it has failed then, and is off.
+        return [state == "active" for state in lab.root(lab.control, f"systemctl is-active {UNITS}; true").split()]
 
     file = "/etc/slurmstead/celery/bob.json"
     try:
@@ -224,10 +226,10 @@ def test_a_user_who_leaves_the_broker_can_talk_to_it_no_more(lab: Any, bob: str)
         lab.root(lab.control, f"systemctl disable --now {UNITS} epmd.socket; rm -f {SECRET}; true", seconds=180)
         lab.everywhere(lambda name: lab.root(name, "rm -rf /etc/slurmstead/celery /etc/slurmstead/celery_broker.json"))
 
-    assert before == (BOTH, ["active"] * 4)
-    assert without == (NEITHER, ["active", "active", "active", "inactive"])
+    assert before == (BOTH, [True] * 4)
+    assert without == (NEITHER, [True, True, True, False])
     assert other == BOTH
-    assert nobody == (NEITHER, ["inactive"] * 4)
+    assert nobody == (NEITHER, [False] * 4)
     assert again.changed == {}
     assert lab.everywhere(lambda name: lab.root(name, "ls /etc/slurmstead/celery 2>/dev/null; true")) == dict.fromkeys(
         lab.names, ""
