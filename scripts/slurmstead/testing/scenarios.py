@@ -110,6 +110,7 @@ SCENARIOS = (
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
     Scenario("engines", NATIVE_LAB, options=("tests/lab/engines/scaling.py",)),
     Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
+    Scenario("install", FROZEN, destroys=True),
     Scenario("login", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("operations", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("power", FROZEN, destroys=True),
