@@ -110,7 +110,8 @@ SCENARIOS = (
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
     Scenario("engines", NATIVE_LAB, options=("tests/lab/engines/scaling.py",)),
     Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
-    Scenario("install", FROZEN, destroys=True),
+    # It builds the system of a new machine on an emulated control.
+    Scenario("install", FROZEN, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     Scenario("login", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("operations", FROZEN, destroys=True, options=NEEDS_KERNEL),
     Scenario("power", FROZEN, destroys=True),

@@ -26,7 +26,7 @@ Host 10.77.0.*
 """How this computer reaches the machines of the lab, and by control what is behind it."""
 
 NAME = "server1"
-REACH = {"ansible_host": "{{ os_address }}", "ansible_user": "ansible"}
+REACH = {"ansible_host": "{{ os_address }}", "ansible_user": "ansible", "lab_number": 77}
 
 
 class Rack:
