@@ -8,7 +8,7 @@ from typing import Any
 
 import ansible.module_utils
 
-from slurmstead.errors import UsageError
+from slurmstead.errors import InventoryError, UsageError
 from slurmstead.paths import ROOT
 
 
@@ -21,7 +21,12 @@ def room(name: str) -> Any:
 
 
 def beside(inventory: pathlib.Path, name: str) -> pathlib.Path:
-    """Return the path of a file in `files/` of a site."""
+    """Return the path of a file in `files/` of a site.
+
+    :raises InventoryError: there is no such site
+    """
+    if not inventory.exists():
+        raise InventoryError(f"{inventory} does not exist", "Name your site, or its hosts.yml, with -i.")
     return (inventory if inventory.is_dir() else inventory.parent) / "files" / name
 
 
