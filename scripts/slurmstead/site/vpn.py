@@ -91,8 +91,8 @@ def remove(book: Book, names: Sequence[str]) -> None:
     """
     unknown = [name for name in names if not book.find(name)]
     if unknown:
-        known = ", ".join(peer.name for peer in book.peers) or "none"
-        raise UsageError(f"{unknown[0]} is not in {book.path}", f"The peers are {known}. Nothing was changed.")
+        known = ", ".join(peer.name for peer in book.peers) or "no peer"
+        raise UsageError(f"{unknown[0]} is not in {book.path}", f"Its peers: {known}. Nothing was changed.")
     _write(book, [peer for peer in book.peers if peer.name not in names])
 
 
