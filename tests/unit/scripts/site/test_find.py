@@ -19,7 +19,7 @@ NEED_NO_SITE = {
 
 
 def verbs() -> dict[str, list[str]]:
-    """Return the arguments that each verb of the command line cannot be without."""
+    """Return the words that each verb of the command line cannot be without."""
     found: dict[str, list[str]] = {}
 
     def walk(command: object, words: tuple[str, ...]) -> None:
@@ -27,8 +27,11 @@ def verbs() -> dict[str, list[str]]:
             for name, inner in command.commands.items():
                 walk(inner, (*words, name))
         else:
-            required = [parameter.name for parameter in command.params if parameter.required]
-            found[" ".join(words)] = [str(name) for name in required]
+            required = [one for one in command.params if one.required]
+            found[" ".join(words)] = [word for one in required for word in (*option(one), str(one.name))]
+
+    def option(parameter: object) -> list[str]:
+        return parameter.opts[:1] if parameter.param_type_name == "option" else []
 
     walk(typer.main.get_command(app), ())
     return found
