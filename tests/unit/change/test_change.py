@@ -93,6 +93,9 @@ class Cluster:
         """Its jobs."""
         return State(tuple(self.jobs), self.up)
 
+    def unknown_users(self) -> list[str]:
+        return []
+
     def nodes(self) -> dict[str, dict[str, str]]:
         """As scontrol shows them."""
         shown = {"SlurmdStartTime": self.slurmd_started}

@@ -180,7 +180,12 @@ class Run:
         """Return why slurmctld must be restarted with its current files; empty if it need not be."""
         if not answers:
             return "slurmctld does not answer"
-        return "slurmctld is older than munged" if self.service.outlived_munged() else ""
+        if self.service.outlived_munged():
+            return "slurmctld is older than munged"
+        if users := self.slurm.unknown_users():
+            more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+            return f"slurmctld does not know the user {users[0]}{more} as this machine does"
+        return ""
 
     def _unread(self) -> str:
         """Return a message if slurmctld runs with other files than those on disk, such as an edit that was reverted."""

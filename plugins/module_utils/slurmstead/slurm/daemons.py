@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ansible.module_utils.slurmstead.reach.commands import run
-from ansible.module_utils.slurmstead.slurm import decisions
+from ansible.module_utils.slurmstead.slurm import decisions, users
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.answers import (
     drains_since,
@@ -165,6 +165,10 @@ class Slurm:
         _, out, _ = run("squeue", "--all", "--noheader", "--format=%u|%U")
         pairs = (line.strip().partition("|") for line in out.splitlines())
         return {name: int(number) for name, _, number in pairs if number.isdigit()}
+
+    def unknown_users(self) -> list[str]:
+        """Return the users of this machine whose jobs slurmctld refuses; see users.unknown."""
+        return users.unknown(lambda *command: run(*command, seconds=users.SECONDS)[1], users.local())
 
     def nodes(self) -> dict[str, dict[str, str]]:
         """Return the fields of each node by name; empty if the controller does not answer. See read_nodes."""
