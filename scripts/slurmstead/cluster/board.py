@@ -7,7 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
-from slurmstead.cluster import operations, rooms
+from slurmstead import rooms
+from slurmstead.cluster import operations
 from slurmstead.errors import CheckFailed, UsageError
 
 SEE = "See docs/flash.md."

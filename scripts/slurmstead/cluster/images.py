@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.text import Text
 
-from slurmstead.cluster import rooms
+from slurmstead import rooms
 from slurmstead.errors import UsageError
 from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook

@@ -1,23 +1,10 @@
 """Files of a site that verbs change: replaced as a whole, unless another program has changed them meanwhile."""
 
-import importlib
 import os
 import pathlib
 import tempfile
-from typing import Any
-
-import ansible.module_utils
 
 from slurmstead.errors import InventoryError, UsageError
-from slurmstead.paths import ROOT
-
-
-def room(name: str) -> Any:
-    """Import a module of plugins/module_utils/slurmstead, such as `people.file`."""
-    directory = str(ROOT / "plugins" / "module_utils")
-    if directory not in ansible.module_utils.__path__:
-        ansible.module_utils.__path__.append(directory)
-    return importlib.import_module(f"ansible.module_utils.slurmstead.{name}")
 
 
 def beside(inventory: pathlib.Path, name: str) -> pathlib.Path:

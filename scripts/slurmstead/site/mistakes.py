@@ -2,14 +2,11 @@
 
 import collections
 import dataclasses
-import functools
-import importlib
-import types
 from collections.abc import Iterator
 
-import ansible.module_utils
 import yaml
 
+from slurmstead import rooms
 from slurmstead.paths import ROOT
 from slurmstead.site.contents import FIRST_UID, Site
 
@@ -39,7 +36,7 @@ def _wrong_options(site: Site) -> Iterator[str]:
 
 
 def _wrong_values(site: Site) -> Iterator[str]:
-    check, model = (_rules(name) for name in ("check", "model"))
+    check, model = (rooms.module(f"inventory.{name}") for name in ("check", "model"))
     users = [{"name": user, "uid": uid, "keys": list(site.keys)} for uid, user in enumerate(site.users, FIRST_UID)]
     machines = {**dict(site.workers), **dict(site.control)} or {"head": "192.0.2.1", "node1": "192.0.2.2"}
     inventory = model.Inventory(
@@ -64,13 +61,6 @@ def _wrong_values(site: Site) -> Iterator[str]:
             yield str(problem)
 
 
-@functools.cache
-def _rules(name: str) -> types.ModuleType:
-    """Import a module of the inventory's rules, which Ansible finds through ansible.cfg."""
-    ansible.module_utils.__path__.append(str(ROOT / "plugins" / "module_utils"))
-    return importlib.import_module(f"ansible.module_utils.slurmstead.inventory.{name}")
-
-
 def _specs() -> object:
     """Return the variables of all roles, as the action validate_inventory reads them."""
     roles = {
@@ -78,4 +68,4 @@ def _specs() -> object:
         for path in ROOT.glob("roles/*/meta/argument_specs.yml")
     }
     computed = frozenset(yaml.safe_load((ROOT / "playbooks" / "vars" / "cluster.yml").read_text()))
-    return _rules("model").Specs(roles, computed, optional=frozenset({"bootstrap", "lab"}))
+    return rooms.module("inventory.model").Specs(roles, computed, optional=frozenset({"bootstrap", "lab"}))

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from typing import Any
 
+from slurmstead import rooms
 from slurmstead.errors import InventoryError, UsageError
 from slurmstead.site import file
 from slurmstead.wording import count
@@ -11,7 +12,7 @@ from slurmstead.wording import count
 
 def room(name: str) -> Any:
     """Import a module of the room `people`."""
-    return file.room(f"people.{name}")
+    return rooms.module(f"people.{name}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
+from slurmstead import rooms
 from slurmstead.errors import InventoryError, UsageError
 from slurmstead.site import file
 
@@ -29,7 +30,7 @@ def read(inventory: pathlib.Path) -> Book:
 
     :raises InventoryError: the file has mistakes; the message lists all of them
     """
-    room = file.room("vpn.peers")
+    room = rooms.module("vpn.peers")
     path = file.beside(inventory, room.NAME)
     try:
         return Book(path, file.read(path), room.read(path))
@@ -43,7 +44,7 @@ def check_new(book: Book, name: str, key: str) -> None:
     :param key: its public key; empty if it has none yet
     :raises UsageError: the name or the key is wrong or in use
     """
-    room = file.room("vpn.peers")
+    room = rooms.module("vpn.peers")
     if not room.PEER_NAME.fullmatch(name):
         raise UsageError(f"{name} is not a peer's name", "Use small letters, digits and inner hyphens.")
     if book.find(name):
@@ -75,7 +76,7 @@ def add(book: Book, name: str, key: str, network: str) -> Any:
 
     :raises UsageError: there is no free address, or the file cannot be written
     """
-    room = file.room("vpn.peers")
+    room = rooms.module("vpn.peers")
     try:
         peer = room.Peer(name, key, room.free_address(book.peers, network))
     except ValueError as error:
@@ -98,7 +99,7 @@ def remove(book: Book, names: Sequence[str]) -> None:
 
 def _write(book: Book, new: Sequence[Any]) -> None:
     try:
-        text = file.room("vpn.peers").edit(book.text, new)
+        text = rooms.module("vpn.peers").edit(book.text, new)
     except ValueError as error:
         raise UsageError(f"{book.path} cannot be changed: {error}", "Edit it yourself, one entry per peer.") from None
     file.replace(book.path, book.text, text)
@@ -110,7 +111,7 @@ def endpoint(place: str, port: int) -> str:
     :raises InventoryError: `vpn_endpoint` is not set, or is not an address or name
     """
     try:
-        return str(file.room("vpn.text").endpoint(place, port))
+        return str(rooms.module("vpn.text").endpoint(place, port))
     except ValueError:
         wrong = f"vpn_endpoint: {place} is not an address or name" if place else "vpn_endpoint is not set"
         raise InventoryError(
@@ -122,9 +123,9 @@ def endpoint(place: str, port: int) -> str:
 
 def configuration(private: str, address: str, control: str, place: str, network: str) -> str:
     """Return the configuration of a computer outside, see vpn/text.py."""
-    return str(file.room("vpn.text").configuration(private, address, control, place, network))
+    return str(rooms.module("vpn.text").configuration(private, address, control, place, network))
 
 
 def head(network: str) -> str:
     """Return the address of control in the VPN."""
-    return str(file.room("vpn.text").own_address(network).partition("/")[0])
+    return str(rooms.module("vpn.text").own_address(network).partition("/")[0])
