@@ -33,8 +33,9 @@ def flash(
     from slurmstead.cluster import board, operations
     from slurmstead.runner import playbook
 
-    groups = operations.groups(inventory)
-    board.check(name, image, inventory, playbook.listed(inventory))
+    listed = playbook.listed(inventory)
+    groups = operations.grouped(listed)
+    board.check(name, image, inventory, listed)
     if not yes:
         messages.print(Text(f"All that is on the disk of {name} will be lost; no program can see whether it is blank."))
         yes = typer.prompt(f"Type {name} to overwrite it", default="", show_default=False, err=True)

@@ -47,8 +47,9 @@ def discover(
         if any(machine["host_key"] and not machine["refused"] for machine in found.new):
             out.print("To add one that accepts no login: scripts/stead discover ADDRESS")
         return
-    groups = operations.groups(inventory)
-    made = work.workers(wanted, found, playbook.listed(inventory), groups["workers"])
+    listed = playbook.listed(inventory)
+    groups = operations.grouped(listed)
+    made = work.workers(wanted, found, listed, groups["workers"])
     additions = [hosts.Addition(one.name, one.variables, one.comments) for one in made]
     if not inventory.is_file():
         raise UsageError(f"{inventory} is not a file, so nothing can be added", "Give your hosts.yml with -i.")

@@ -27,9 +27,10 @@ def install(
     from slurmstead.cluster import operations
     from slurmstead.runner import playbook
 
-    found = operations.groups(inventory)
+    listed = playbook.listed(inventory)
+    found = operations.grouped(listed)
     operations.check_names([name], found, inventory)
-    work.check(name, found, playbook.listed(inventory))
+    work.check(name, found, listed)
     operations.reload_firewalls(out, messages, inventory, name, plain=plain)
     out.print(Text(f"Switch {name} on when this waits for it. Its firmware must boot over the network first."))
     installed = work.run(out, messages, inventory, name, found, deadline=deadline, restart=restart, plain=plain)

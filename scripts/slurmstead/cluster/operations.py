@@ -2,6 +2,7 @@
 
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -43,7 +44,11 @@ def groups(inventory: pathlib.Path) -> Groups:
 
     :raises InventoryError: the inventory does not exist or cannot be read
     """
-    listed = playbook.listed(inventory)
+    return grouped(playbook.listed(inventory))
+
+
+def grouped(listed: Mapping[str, Mapping[str, Any]]) -> Groups:
+    """Return the hosts of the cluster's groups; `listed` is what `ansible-inventory --list` prints."""
     return {name: _members(listed, name) for name in ("control", "nfs_server", "workers")}
 
 
