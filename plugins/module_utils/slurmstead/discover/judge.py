@@ -39,9 +39,9 @@ def judge(records: Sequence[Record], known: Sequence[Known]) -> dict[str, Any]:
     not be written, or empty.
     """
     notes: list[str] = []
-    keys = _keys(records, known, notes)
-    serials = {one.serial: one for one in known if one.serial}
     at = {one.address: one for one in known}
+    keys = _keys(records, known, at, notes)
+    serials = {one.serial: one for one in known if one.serial}
     macs = {record["mac"]: at[record["address"]] for record in records if record["address"] in at}
     macs |= {mac.lower().replace("-", ":"): one for one in known for mac in one.macs}
     new: list[dict[str, Any]] = []
@@ -72,9 +72,10 @@ def judge(records: Sequence[Record], known: Sequence[Known]) -> dict[str, Any]:
     return {"new": new, "notes": notes}
 
 
-def _keys(records: Iterable[Record], known: Sequence[Known], notes: list[str]) -> dict[str, Known]:
+def _keys(
+    records: Iterable[Record], known: Sequence[Known], at: Mapping[str, Known], notes: list[str]
+) -> dict[str, Known]:
     """Return the machines of the inventory by the fingerprints that it declares, or that their addresses present."""
-    at = {one.address: one for one in known}
     found = {one.host_key: one for one in known if one.host_key}
     for record in records:
         owner = at.get(record["address"])
