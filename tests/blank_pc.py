@@ -23,17 +23,13 @@ DISKS = {
 def disk(home: pathlib.Path) -> pathlib.Path:
     """Return the file of its disk in `home`; a new one is blank."""
     path = home / "disk.raw"
-    with path.open("ab") as file:
-        file.truncate(SIZE)
+    disk_images.write(path, SIZE, {})
     return path
 
 
 def write_data(path: pathlib.Path) -> str:
     """Put a file system on a disk; return the checksum of the whole disk."""
-    with path.open("r+b") as file:
-        for offset, data in disk_images.ext4(SIZE).items():
-            file.seek(offset)
-            file.write(data)
+    disk_images.write(path, SIZE, disk_images.ext4(SIZE))
     return disk_images.checksum(path)
 
 
@@ -55,6 +51,11 @@ def command(home: pathlib.Path, network: str, mac: str, *, firmware: str = "bios
         *("-drive", f"id=disk,if=none,file={disk(home)},format=raw,cache=unsafe,discard=unmap"),
         *("-device", DISKS[bus], "-smbios", f"type=1,manufacturer=Slurmstead,product=Blank,serial={mac}"),
     ]
+
+
+def console(home: pathlib.Path) -> str:
+    """Return the end of what it showed."""
+    return (home / "console").read_text(errors="replace")[-3000:]
 
 
 def _flash(home: pathlib.Path, firmware: str) -> list[str]:

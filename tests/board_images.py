@@ -7,12 +7,11 @@ import pathlib
 import subprocess
 from collections.abc import Sequence
 
+from ansible.module_utils.slurmstead.board.ext4 import PATH
 from tests import disk_images
 
 START = 16 * disk_images.MIB
 """First byte of the partition; boot loaders of Rockchip's boards are in front of it."""
-
-PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 
 def image(
@@ -24,28 +23,10 @@ def image(
     """
     pieces = disk_images.gpt(size, [START]) if table == "gpt" else disk_images.dos(size)
     start = START if table == "gpt" else 2048 * disk_images.SECTOR
-    with path.open("wb") as file:
-        file.truncate(size)
-        for offset, data in pieces.items():
-            file.seek(offset)
-            file.write(data)
+    disk_images.write(path, size, pieces)
     blocks = (size - start - disk_images.MIB) // 4096
-    words = [
-        *as_root,
-        "mke2fs",
-        "-q",
-        "-F",
-        "-t",
-        "ext4",
-        "-b",
-        "4096",
-        "-d",
-        str(tree),
-        "-E",
-        f"offset={start}",
-        str(path),
-    ]
-    subprocess.run([*words, str(blocks)], env={**os.environ, "PATH": PATH}, check=True, capture_output=True)
+    made = ("mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-d", str(tree), "-E", f"offset={start}", str(path))
+    subprocess.run([*as_root, *made, str(blocks)], env={**os.environ, "PATH": PATH}, check=True, capture_output=True)
     return path
 
 

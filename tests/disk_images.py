@@ -337,6 +337,16 @@ KINDS: Mapping[str, tuple[Callable[[int], Pieces], str]] = {
 """How to make each kind on a disk of a size in bytes, and what a refusal says about it."""
 
 
+def write(path: pathlib.Path, size: int, pieces: Mapping[int, bytes]) -> None:
+    """Write some bytes into an image of a size; what else it has stays, and a new one is zeros."""
+    path.touch()
+    with path.open("r+b") as image:
+        image.truncate(size)
+        for offset, data in pieces.items():
+            image.seek(offset)
+            image.write(data)
+
+
 def checksum(path: pathlib.Path) -> str:
     """Return a checksum of an image; holes count as the zeros that they are, and are not read."""
     digest = hashlib.sha256()

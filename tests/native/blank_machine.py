@@ -120,4 +120,4 @@ class Site:
 
     def console(self) -> str:
         """Return the end of what the machine showed."""
-        return (self.directory / "console").read_text(errors="replace")[-3000:]
+        return blank_pc.console(self.directory)

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from slurmstead.paths import ROOT
 from tests import board_images, disk_images
 from tests import power_devices as devices
+from tests.lab.run import STEAD, as_person
 from tests.native.root import AS_ROOT, root
 
 PACKAGES = (
@@ -121,8 +121,7 @@ def site(tree: pathlib.Path, tmp_path: pathlib.Path) -> Iterator[Module]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     disk = tmp_path / "emmc"
-    disk.touch()
-    os.truncate(disk, SIZE + 2**20)
+    disk_images.write(disk, SIZE + 2**20, {})
     board = Module(directory=tmp_path, tree=tree, port=port, disk=disk)
     with devices.served(devices.BmcdHandler, devices.certificate(tmp_path), board):
         (tmp_path / "hosts.yml").write_text(INVENTORY.format(directory=tmp_path, board=board, port=port))
@@ -134,10 +133,9 @@ def site(tree: pathlib.Path, tmp_path: pathlib.Path) -> Iterator[Module]:
 
 def stead(site: Module, *words: str, status: int = 0) -> str:
     """Run a verb; return what it prints."""
-    command = [str(ROOT / "scripts/stead"), *words, "-i", str(site.directory / "hosts.yml")]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    assert done.returncode == status, f"{done.stdout}{done.stderr}{console(site)}"
-    return done.stdout + done.stderr
+    done = as_person([STEAD, *words, "-i", site.directory / "hosts.yml"], 120 * int(MINUTES))
+    assert done.returncode == status, f"{done.stdout}{console(site)}"
+    return done.stdout
 
 
 def console(site: Module) -> str:
@@ -198,11 +196,7 @@ def refuse(server: socket.socket) -> None:
 def whole(site: Module) -> pathlib.Path:
     """Return a small image of a disk."""
     path = site.directory / "small.img"
-    with path.open("wb") as file:
-        file.truncate(4 * disk_images.MIB)
-        for offset, data in disk_images.dos(4 * disk_images.MIB).items():
-            file.seek(offset)
-            file.write(data)
+    disk_images.write(path, 4 * disk_images.MIB, disk_images.dos(4 * disk_images.MIB))
     return path
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import blank_pc
 from tests.lab.install.server import Server
 from tests.lab.power.supplies import redfish
 from tests.lab.router.conftest import CABLE
@@ -52,7 +53,7 @@ class Rack:
     def stead(self, *words: str, code: int = 0) -> str:
         """Run a verb of stead, as a person would; returns what it says. `code` is the exit code that it must have."""
         done = as_person([STEAD, *words, "-i", self.hosts], 5400)
-        assert done.returncode == code, f"{done.stdout[-5000:]}\n{self.server.console()}"
+        assert done.returncode == code, f"{done.stdout[-5000:]}\n{blank_pc.console(self.server.home)}"
         return done.stdout
 
 

@@ -39,7 +39,3 @@ class Server(Device):
         """Empty the disk, as its owner would with another system."""
         self.disk.unlink()
         blank_pc.disk(self.home)
-
-    def console(self) -> str:
-        """Return the end of what the machine showed."""
-        return (self.home / "console").read_text(errors="replace")[-3000:]

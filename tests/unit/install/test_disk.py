@@ -17,12 +17,7 @@ SIZE = 12 * 10**9
 def seen(directory: pathlib.Path, kind: str, serial: str, device: str = "/dev/sda") -> Seen:
     """Return a disk whose content is that of an image."""
     image = directory / device.rpartition("/")[2]
-    with image.open("wb") as file:
-        file.truncate(SIZE)
-        if kind != "blank":
-            for offset, data in disk_images.KINDS[kind][0](SIZE).items():
-                file.seek(offset)
-                file.write(data)
+    disk_images.write(image, SIZE, {} if kind == "blank" else disk_images.KINDS[kind][0](SIZE))
     return Seen(device, serial, [f"ata-Disk_{serial}"], SIZE, content.content(str(image), SIZE))
 
 

@@ -18,11 +18,8 @@ SIZE = 64 * MIB + 7 * 512
 
 def write(path: pathlib.Path, size: int, pieces: Mapping[int, bytes]) -> str:
     """Make an image of a size with some bytes in it; return its path."""
-    with path.open("wb") as file:
-        file.truncate(size)
-        for offset, data in pieces.items():
-            file.seek(offset)
-            file.write(data)
+    path.unlink(missing_ok=True)
+    disk_images.write(path, size, pieces)
     assert path.stat().st_size == size
     return str(path)
 
@@ -63,10 +60,7 @@ def erased(tmp_path: pathlib.Path) -> Callable[[Mapping[int, bytes]], list[str]]
 
     def judge(pieces: Mapping[int, bytes]) -> list[str]:
         image = write(tmp_path / "disk", SIZE, {0: b"\xff" * SIZE})
-        with open(image, "r+b") as file:
-            for offset, data in pieces.items():
-                file.seek(offset)
-                file.write(data)
+        disk_images.write(tmp_path / "disk", SIZE, pieces)
         return content.content(image, SIZE)
 
     return judge

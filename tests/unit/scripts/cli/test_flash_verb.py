@@ -1,7 +1,5 @@
 """`stead flash` asks for the node's name, and refuses what it must not overwrite; `stead image board` checks first."""
 
-import os
-
 import pytest
 
 from slurmstead.cluster import operations
@@ -24,12 +22,7 @@ workers: {hosts: {node2: , pc: }}
 @pytest.fixture
 def image(tmp_path):
     path = tmp_path / "rk1.img"
-    path.touch()
-    os.truncate(path, 4 * 2**20)
-    with path.open("r+b") as file:
-        for offset, data in disk_images.dos(4 * 2**20).items():
-            file.seek(offset)
-            file.write(data)
+    disk_images.write(path, 4 * 2**20, disk_images.dos(4 * 2**20))
     return path
 
 
