@@ -205,8 +205,8 @@ class BmcdHandler(Handler):
         elif "sha256" in device.announced and digest.hexdigest() != device.announced["sha256"]:
             self._fail("sha256 checksum failed", 500)
         else:
-            self.say(None)
             doing["bytes_written"] = 0
+            self.say(None)
 
     def progress(self) -> Any:
         """Return the state; each question finds a third more of the disk read back."""

@@ -12,6 +12,7 @@ import pathlib
 import socket
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -26,6 +27,9 @@ PACKAGES = (
     *("python3", "sudo", "systemd-sysv", "udev"),
 )
 SIZE = 3 * 2**30
+UNREACHABLE = 255
+"""Exit code of ssh(1) if it could not log in."""
+
 MINUTES = os.environ.get("STEAD_INSTALL_MINUTES", "60")
 
 INVENTORY = """\
@@ -200,6 +204,11 @@ def whole(site: Module) -> pathlib.Path:
     return path
 
 
+def ssh(*command: str) -> subprocess.CompletedProcess[str]:
+    """Log in, and keep what is said apart from errors."""
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.slow
 @pytest.mark.kernel
 def test_a_flashed_module_starts_with_the_account_and_its_own_host_key(source: pathlib.Path, site: Module) -> None:
@@ -224,9 +233,12 @@ def test_a_flashed_module_starts_with_the_account_and_its_own_host_key(source: p
     options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"UserKnownHostsFile={site.directory}/known")
     words = [word for option in options for word in ("-o", option)]
     login = ["ssh", "-F", "none", "-i", str(site.directory / "key"), "-p", str(site.port), *words, "ansible@127.0.0.1"]
-    done = subprocess.run([*login, STATE], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    end = time.monotonic() + 60 * int(MINUTES)
+    # sshd answers before systemd lets anyone log in (pam_nologin(8)).
+    while (done := ssh(*login, STATE)).returncode == UNREACHABLE and time.monotonic() < end:
+        time.sleep(2)
     lines = done.stdout.splitlines()
-    assert lines[0] == "0", f"{done.stdout}{done.stderr}{console(site)}"
+    assert lines[:1] == ["0"], f"{done.stdout}{done.stderr}{console(site)}"
     assert {"passwordauthentication no", "kbdinteractiveauthentication no"} <= set(lines), done.stdout
     assert "'ubuntu': no such user" in done.stderr, done.stderr
     assert not [line for line in lines if ":" in line and not line.startswith("/etc/sudoers")], done.stdout
