@@ -17,9 +17,9 @@ class Server(Device):
 
     def __init__(self, lab: Any, home: pathlib.Path) -> None:
         self.network = f"vde,sock={lab.directory}/switch"
-        self.home, self.disk = home, blank_pc.disk(home)
+        self.home = home
         self.process: subprocess.Popen[bytes] | None = None
-        super().__init__()
+        super().__init__(disk=blank_pc.disk(home))
 
     @property
     def on(self) -> bool:
