@@ -42,6 +42,18 @@ def test_people_and_their_groups_may_use_the_broker(tmp_path: pathlib.Path) -> N
     )
 
 
+def test_who_may_stop_notebooks_and_whose_jobs_need_an_image_exist(tmp_path: pathlib.Path) -> None:
+    right = {"jupyterhub_administrators": ["ann", "ubuntu"], "sandbox_accounts": ["course", "staff", "bio"]}
+    assert said(tmp_path, accounts_by_hand=["ubuntu"], shares_accounts={"bio": {}}, **right) == []
+
+    found = said(tmp_path, jupyterhub_administrators=["anne"], sandbox_accounts=["curse"])
+    assert [line.partition(" nor in ")[0] for line in found] == [
+        "jupyterhub_administrators: has anne, which is neither in accounts_users",
+        "sandbox_accounts: has curse, which is neither in shares_accounts",
+    ]
+    assert found[0].endswith("Did you mean ann?") and found[1].endswith("Did you mean course?")
+
+
 def test_a_user_and_a_group_of_the_broker_that_do_not_exist_are_named(tmp_path: pathlib.Path) -> None:
     found = said(tmp_path, celery_broker_users=["anne"], celery_broker_groups=["xyz"])
 

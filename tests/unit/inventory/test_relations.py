@@ -10,7 +10,7 @@ import pytest
 
 from ansible.module_utils.slurmstead.inventory import relations
 from ansible.module_utils.slurmstead.inventory.model import Specs
-from ansible.module_utils.slurmstead.inventory.relations.cluster import CLUSTER_WIDE
+from ansible.module_utils.slurmstead.inventory.relations.cluster import CLUSTER_WIDE, ON_CONTROL
 from ansible.module_utils.slurmstead.inventory.variables import COMPARED_CONNECTION_VARIABLES
 
 Said = Callable[..., list[str]]
@@ -86,16 +86,22 @@ def test_what_is_right_is_accepted(said: Said, variables: dict[str, Any]) -> Non
 
 
 def case(variable: str, value: Any, expected: str, **more: Any) -> tuple[dict[str, Any], str]:
-    """Variables, and what is said of them; those of the whole cluster are set for all hosts, the others for node1."""
+    """Variables, and what is said of them; those of the whole cluster are set for all hosts, the others for one."""
+    variables = {**more, variable: value}
     # Only the lab's machines tell the version of Slurm in advance.
-    hosts = "node[1-4]" if variable in CLUSTER_WIDE and "lab_number" not in more else "node1"
-    return {**more, variable: value}, f"{variable} ({hosts}): {expected}"
+    hosts = "node[1-4]" if variable in CLUSTER_WIDE and "lab_number" not in more else _host(variables)
+    return variables, f"{variable} ({hosts}): {expected}"
+
+
+def _host(variables: dict[str, Any]) -> str:
+    return "node3" if variables.keys() & set(ON_CONTROL) else "node1"
 
 
 def split(variables: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The variables as arguments of `said`."""
     everywhere = {name: value for name, value in variables.items() if name in CLUSTER_WIDE}
-    return {"everywhere": everywhere, "node1": {key: variables[key] for key in variables if key not in everywhere}}
+    own = {key: variables[key] for key in variables if key not in everywhere}
+    return {"everywhere": everywhere, _host(variables): own}
 
 
 ADDRESS_CASES = {
@@ -371,9 +377,19 @@ POWER_CASES = {
     "a URL": case(
         "power_address",
         "https://bmc1",
-        'is "https://bmc1", which is not an address. Write it as in 192.168.2.11 or 192.168.2.11:8443.',
+        'is "https://bmc1", which is not an address. Write it as in 192.168.2.11, [fd00::9] or 192.168.2.11:8443.',
         **{**BMC, "power_address": "https://bmc1"},
     ),
+    "a port that no BMC has": case(
+        "power_address",
+        "10.0.0.1:99999",
+        'is "10.0.0.1:99999", which is not an address. Write it as in 192.168.2.11, [fd00::9] or 192.168.2.11:8443.',
+        **{**BMC, "power_address": "10.0.0.1:99999"},
+    ),
+    "a broadcast to a name": case(
+        "power_broadcast", "lan", 'is "lan", which is not an IPv4 address. Write it as in 192.168.1.255.'
+    ),
+    "a cipher suite that BMCs do not share": case("power_cipher", 5, "is 5. Write one of: 0, 3, 17."),
     "no user": case(
         "power_user",
         "",
@@ -403,7 +419,14 @@ POWER_CASES = {
     "no command": case(
         "power_commands",
         {"on": ["/bin/true"]},
-        "has no off. Add one, as in off: [/usr/local/bin/switch, off].",
+        'has no off. Add one, as in "off": [/usr/local/bin/switch, "off"].',
+        power_method="command",
+    ),
+    "commands whose names YAML reads otherwise": case(
+        "power_commands",
+        {True: ["/bin/true"], False: ["/bin/true"]},
+        "has true or false as a name, because YAML reads on and off so. "
+        'Write "on" and "off" in quotes, as words of the commands too.',
         power_method="command",
     ),
     "a command for a shell": case(
@@ -421,6 +444,8 @@ POWER_CASES = {
     ),
 }
 
+CARD = "52:54:00:12:34:56"
+
 SLEEP_CASES = {
     "a time without a unit": case(
         "power_idle",
@@ -430,6 +455,13 @@ SLEEP_CASES = {
         power_address="bmc",
         power_user="u",
         power_password="p",
+    ),
+    "a time that is a number": case(
+        "power_idle",
+        20,
+        'is "20", which is not a time. Write it as in 20min or 2h.',
+        power_method="wake_on_lan",
+        power_mac=CARD,
     ),
     "sleep without a method": case(
         "power_idle", "20min", "is set, but the machine has no power_method. Set power_method, or remove power_idle."
@@ -450,9 +482,28 @@ ROUTER_CASES = {
     "a router elsewhere": case(
         "router_network",
         "10.77.0.0/24",
-        "is 10.77.0.0/24, which does not contain os_address (192.168.1.1). "
+        "is 10.77.0.0/24, which does not contain os_address (192.168.1.3). "
         "Give node3 its address on router_interface as os_address.",
         router_interface="enp2s0",
+    ),
+    "a router for one address": case(
+        "router_network",
+        "10.77.0.1",
+        'is "10.77.0.1", which is not an IPv4 network. Write the network behind router_interface, as in 10.77.0.0/24.',
+        router_interface="enp2s0",
+    ),
+    "no interface": case(
+        "router_interface",
+        "enp2s0; reboot",
+        'is "enp2s0; reboot", which is not the name of an interface. '
+        "Write one that `ip link` shows on control, as in enp2s0.",
+        router_network="192.168.1.0/24",
+    ),
+    "no domain": case(
+        "router_domain",
+        "my home",
+        'is "my home", which is not the name of a domain. '
+        "Write letters, digits, - and dots, as in cluster or home.arpa.",
     ),
     "a pool elsewhere": case(
         "router_pool",
@@ -468,6 +519,11 @@ ROUTER_CASES = {
         "Name a directory of data, as in /share/data.",
     ),
     "an image without processes": case("sandbox_processes", 1, "is 1, too few for a program. Write at least 64."),
+    "an image that no image can be": case(
+        "sandbox_network_images",
+        ["../python"],
+        'has "../python", which cannot be the name of an image. Write a name that `stead image list` shows.',
+    ),
     "a partition that does not exist demands images": case(
         "sandbox_partitions",
         ["curse"],
@@ -509,6 +565,12 @@ ROUTER_CASES = {
     "the hub's own port": case(
         "jupyterhub_port", 8081, "is 8081, which is the hub's own port. Choose another one.", jupyterhub_enabled=True
     ),
+    "the port of ssh": case(
+        "jupyterhub_port", "22", "is 22, which is sshd's port. Choose another one.", jupyterhub_enabled=True
+    ),
+    "a hub at a place that depends": case(
+        "jupyterhub_directory", "opt/hub", 'is "opt/hub", which is not absolute. Begin it with /.'
+    ),
     "a certificate without its key": case(
         "jupyterhub_key",
         "",
@@ -532,7 +594,7 @@ ROUTER_CASES = {
     "notebooks that never wait": case("jupyterhub_start_minutes", 0, "is 0. Write at least 1."),
     "notebooks beside the share": (
         {"jupyterhub_kernel_directory": "/opt/notebooks", "jupyterhub_enabled": True},
-        "jupyterhub_kernel_directory (node1): is /opt/notebooks, which is not on the share. "
+        "jupyterhub_kernel_directory (node3): is /opt/notebooks, which is not on the share. "
         "Choose a directory below /share.",
     ),
     "no profile": case("jupyterhub_profiles", {}, "is empty. Declare one profile or more, or delete the variable."),
@@ -555,6 +617,16 @@ ROUTER_CASES = {
     ),
     "a profile with a word as a size": case(
         "jupyterhub_profiles", {"small": {"memory": "lots"}}, 'has small with memory "lots". Write it as in 4G.'
+    ),
+    "a profile with a time that YAML reads as a number": case(
+        "jupyterhub_profiles",
+        {"small": {"time": 28800}},
+        'has small with time 28800, because YAML reads 8:00:00 as a number. Write it in quotes, as in "8:00:00".',
+    ),
+    "a profile in a partition that does not exist": case(
+        "jupyterhub_profiles",
+        {"small": {"partition": "mian"}},
+        'has small with the partition "mian", which does not exist. Did you mean main?',
     ),
     "a profile with a command": case(
         "jupyterhub_profiles",
@@ -883,6 +955,29 @@ def test_a_serial_and_a_host_key_are_those_of_one_machine(said: Said) -> None:
     assert found == [
         f"os_host_key (node[1-2]): is {key} on 2 hosts. Give each host its own, or remove one host.",
         "os_serial (node[1-2]): is S1 on 2 hosts. Give each host its own, or remove one host.",
+    ]
+
+
+def test_a_card_that_two_machines_have_is_named(said: Said) -> None:
+    found = said(node1={"router_mac": CARD}, node2={"router_mac": CARD.replace(":", "-")})
+
+    assert found == [f"router_mac (node[1-2]): is {CARD} on 2 hosts. Give each host that of its own network card."]
+
+
+def test_an_address_that_the_pool_would_give_to_others_is_named(said: Said) -> None:
+    router = {"router_interface": "enp2s0", "router_network": "192.168.1.0/24"}
+
+    assert said(node3={**router, "router_pool": ["192.168.1.100", "192.168.1.200"]}) == []
+    assert said(node3={**router, "router_pool": ["192.168.1.4", "192.168.1.200"]}) == [
+        "router_pool (node3): is 192.168.1.4 to 192.168.1.200, which contains the os_address of node4. "
+        "Choose addresses that no machine of the inventory has."
+    ]
+
+
+def test_a_service_of_control_that_another_machine_should_have_is_named(said: Said) -> None:
+    assert said(everywhere={"vpn_enabled": True}) == []
+    assert said(node1={"vpn_enabled": True}, node3={"package_cache_enabled": True}) == [
+        "vpn_enabled (node1): is set, but only control can have that service. Set it for node3 instead."
     ]
 
 

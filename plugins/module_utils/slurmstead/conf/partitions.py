@@ -19,6 +19,14 @@ DEFAULT = "DEFAULT"
 
 Partitions = Mapping[str, Mapping[str, Any] | None]
 
+MAIN = "main"
+"""The partition of a site that declares none."""
+
+
+def names(own: Partitions) -> list[str]:
+    """Return the partitions that a site can have."""
+    return [*(name for name in own or [MAIN] if name not in (DEFAULT, QUIET)), QUIET]
+
 
 def partitions(
     own: Partitions, defaults: Mapping[str, Mapping[str, Any]], quiet: Collection[str], nodes: Collection[str]

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, account_name
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean
 from ansible.module_utils.slurmstead.people import file
 from ansible.module_utils.slurmstead.people.person import People, PeopleError
 
-BROKER = ("celery_broker_users", "celery_broker_groups")
-"""The variables that name people, and groups of people."""
+NAMING = ("celery_broker_users", "celery_broker_groups", "jupyterhub_administrators", "sandbox_accounts")
+"""The variables that name people, groups of people, or their accounts in Slurm."""
 
 
 def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Problem]:
@@ -31,25 +32,29 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
         return
     for host in list(inventory.groups.get(control, ()))[:1]:
         variables = inventory.hosts.get(host, {})
-        users, groups, by_hand, broker_users, broker_groups = (
+        users, groups, by_hand, shares, *named = (
             (variables[key].value if key in variables else None) or ()
-            for key in ("accounts_users", "accounts_groups", "accounts_by_hand", *BROKER)
+            for key in ("accounts_users", "accounts_groups", "accounts_by_hand", "shares_accounts", *NAMING)
         )
         if all(isinstance(one, Mapping) for one in (*users, *groups)):
             yield from _clashes(people, name, users, groups, by_hand)
-            known = [*(str(user.get("name")) for user in users), *(one.name for one in people.people)]
-            yield from _missing(BROKER[0], broker_users, known, f"is neither in accounts_users nor in {name}")
-            known = [*(str(group.get("name")) for group in groups), *people.groups]
-            yield from _missing(BROKER[1], broker_groups, known, f"is neither in accounts_groups nor in {name}")
+            everyone = [*(str(user.get("name")) for user in users), *(one.name for one in people.people)]
+            together = [*(str(group.get("name")) for group in groups), *people.groups]
+            accounts = [*shares, *TEMPLATES.values(), *map(account_name, together)]
+            known = (everyone, together, [*everyone, *by_hand], accounts)
+            homes = ("accounts_users", "accounts_groups", "accounts_users", "shares_accounts")
+            for variable, wanted, names, home in zip(NAMING, named, known, homes, strict=True):
+                yield from _missing(variable, wanted, names, home, name)
 
 
-def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], wrong: str) -> Iterator[Problem]:
-    """Yield the users, or groups, of the broker that do not exist: a user owns the file with the password."""
+def _missing(
+    variable: str, wanted: Sequence[str], known: Sequence[str], home: str, file_name: str
+) -> Iterator[Problem]:
+    """Yield the users, groups or accounts that do not exist."""
     for one in wanted:
         if one not in known:
-            yield Problem(
-                variable, f"has {one}, which {wrong}", did_you_mean(str(one), known, f"Add {one} to one of them")
-            )
+            advice = did_you_mean(str(one), known, f"Add {one} to one of them")
+            yield Problem(variable, f"has {one}, which is neither in {home} nor in {file_name}", advice)
 
 
 def _clashes(

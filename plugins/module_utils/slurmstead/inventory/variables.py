@@ -59,6 +59,7 @@ class Checked:
         self.inventory = inventory
         self.specs = specs
         self._found: dict[tuple[str, str], list[Fault]] = {}
+        self._converted: dict[tuple[str, str], Any] = {}
 
     @cached_property
     def problems(self) -> list[Problem]:
@@ -84,7 +85,7 @@ class Checked:
                 if variable.error or self._faults(name, variable.value):
                     values.pop(name, None)
                 else:
-                    values[name] = variable.value
+                    values[name] = self._value(name, variable.value)
         return values
 
     def problem(self, name: str, wrong: str, advice: str, hosts: tuple[str, ...]) -> Problem:
@@ -150,6 +151,13 @@ class Checked:
             self._found[key] = list(faults("", self.specs.options[name], value))
         return self._found[key]
 
+    def _value(self, name: str, value: Any) -> Any:
+        """The value with the type that its spec states; cached too."""
+        key = (name, repr(value))
+        if key not in self._converted:
+            self._converted[key] = converted(self.specs.options[name], value)
+        return self._converted[key]
+
 
 def _first_sentence(option: Mapping[str, Any]) -> str:
     description = option.get("description", "see the role's README")
@@ -174,6 +182,8 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
             yield f"{here}is empty", f"Write {TYPE_WORDS[kind]}, or remove it"
     elif not _has_shape(kind, value):
         yield f"{here}{seen}, which is {_kind(value)}", f"Write {TYPE_WORDS[kind]}"
+    elif kind == "path" and not place and not value.startswith("/"):
+        yield f"{seen}, which is not absolute", "Begin it with /"
     elif kind == "list":
         item = {"type": option.get("elements", "raw"), "options": option.get("options"), "no_log": option.get("no_log")}
         if "choices" in option:
@@ -183,11 +193,35 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
     elif kind == "dict":
         yield from _mapping_faults(place, option, value)
     else:
-        checked = ArgumentSpecValidator({"value": {**option, "required": False}}).validate({"value": value})
-        if checked.error_messages and "choices" in option:
-            yield f"{here}{seen}", f"Write one of: {', '.join(map(str, option['choices']))}"
-        elif checked.error_messages:
+        wrong, _ = _validated(option, value)
+        if wrong and "choices" in option:
+            yield f"{here}{seen}", f"Write one of: {', '.join(str(one) or '(nothing)' for one in option['choices'])}"
+        elif wrong:
             yield f"{here}{seen}", f"Write {TYPE_WORDS[kind]}"
+
+
+def converted(option: Mapping[str, Any], value: Any) -> Any:
+    """A value without faults, with its numbers as numbers and its texts as texts.
+
+    >>> converted({"type": "list", "elements": "int"}, ["22", 443]), converted({"type": "str"}, 20)
+    ([22, 443], '20')
+    """
+    kind = option.get("type", "str")
+    if value is None or kind in ("path", "raw"):
+        return value
+    if kind == "list":
+        item = {"type": option.get("elements", "raw"), "options": option.get("options")}
+        return [converted(item, part) for part in value]
+    if kind == "dict":
+        known = option.get("options") or {}
+        return {key: converted(known.get(key, {"type": "raw"}), part) for key, part in value.items()}
+    return _validated(option, value)[1]
+
+
+def _validated(option: Mapping[str, Any], value: Any) -> tuple[bool, Any]:
+    """Whether Ansible refuses a single value, and what it makes of it."""
+    checked = ArgumentSpecValidator({"value": {**option, "required": False}}).validate({"value": value})
+    return bool(checked.error_messages), checked.validated_parameters.get("value")
 
 
 def _mapping_faults(place: str, option: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[Fault]:

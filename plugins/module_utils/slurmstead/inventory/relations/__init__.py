@@ -92,6 +92,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     jupyterhub.hub_minutes_are_possible,
     jupyterhub.notebooks_are_on_the_share,
     jupyterhub.profiles_are_possible,
+    jupyterhub.profiles_have_partitions,
     jupyterhub.profiles_need_no_image,
     login.deadline_leaves_time_to_answer,
     login.memory_is_a_size,
@@ -101,16 +102,19 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     power.power_has_credentials,
     power.power_slot_exists,
     power.power_card_is_known,
+    power.power_broadcast_is_an_address,
     power.power_plug_has_a_kind,
     power.power_commands_are_complete,
     power.power_certificate_is_a_hash,
     power.power_idle_is_a_time,
     power.power_figures_are_possible,
     network.the_inside_is_a_network,
+    network.the_inside_has_names,
     network.the_pool_is_inside,
     network.the_bmcs_are_apart,
     network.macs_are_macs,
     sandbox.sandbox_paths_can_be_shown,
+    sandbox.sandbox_images_have_names,
     sandbox.sandbox_processes_are_possible,
     sandbox.sandboxes_are_demanded_where_they_are,
     install.install_disks_have_stable_names,
@@ -132,6 +136,8 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     addresses.addresses_differ,
     addresses.connections_differ,
     discover.identities_differ,
+    network.macs_differ,
+    network.the_pool_is_free,
     lab.numbers_differ,
     quiet.quiet_nodes_are_only_workers,
     quiet.quiet_nodes_are_shared_by_name_only,
@@ -178,7 +184,8 @@ def _within_hosts(checked: Checked, values: Values, context: Mapping[str, Any]) 
 
 
 def _across_hosts(values: Values, context: Mapping[str, Any]) -> Iterator[HostViolation]:
-    yield from cluster.cluster_wide_values_are_the_same(values, context["control_names"])
+    for compare in (cluster.cluster_wide_values_are_the_same, cluster.services_are_those_of_control):
+        yield from compare(values, context["control_names"])
     for relation in CLUSTER_RELATIONS:
         by_host = {
             name: {host: own[name] for host, own in values.items() if own.get(name) is not None}

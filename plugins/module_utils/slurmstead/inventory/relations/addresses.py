@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
+
+_LABEL = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def address_is_usable(os_address: str) -> Iterator[Violation]:
@@ -33,7 +37,7 @@ def address_is_usable(os_address: str) -> Iterator[Violation]:
 
 def addresses_differ(os_address: Mapping[str, str]) -> Iterator[HostViolation]:
     """Two nodes cannot have the same address."""
-    for address, hosts in _hosts_by(os_address, _address).items():
+    for address, hosts in hosts_by(os_address, _address).items():
         if len(hosts) > 1:
             yield hosts, "os_address", f"is {address} on {len(hosts)} hosts", "Give each host its own address"
 
@@ -41,7 +45,7 @@ def addresses_differ(os_address: Mapping[str, str]) -> Iterator[HostViolation]:
 def connections_differ(ansible_host: Mapping[str, str], ansible_port: Mapping[str, int]) -> Iterator[HostViolation]:
     """Two names for one machine would create two nodes."""
     ports = {host: f"{_address(name)} port {ansible_port.get(host, 22)}" for host, name in ansible_host.items()}
-    for place, hosts in _hosts_by(ports, str).items():
+    for place, hosts in hosts_by(ports, str).items():
         if len(hosts) > 1:
             yield hosts, "ansible_host", f"is {place} on {len(hosts)} hosts", "Give each host its own address"
 
@@ -54,7 +58,8 @@ def _address(text: str) -> str:
         return text.lower()
 
 
-def _hosts_by(values: Mapping[str, Any], key: Callable[[Any], str]) -> dict[str, tuple[str, ...]]:
+def hosts_by(values: Mapping[str, Any], key: Callable[[Any], str]) -> dict[str, tuple[str, ...]]:
+    """The hosts of each value, in one spelling."""
     hosts: dict[str, tuple[str, ...]] = {}
     for host, value in values.items():
         hosts[key(value)] = (*hosts.get(key(value), ()), host)

@@ -59,6 +59,27 @@ def cluster_wide_values_are_the_same(
                 )
 
 
+ON_CONTROL = ("jupyterhub_enabled", "package_cache_enabled", "router_interface", "vpn_enabled")
+"""Variables that switch on a service of control, and are ignored elsewhere."""
+
+
+def services_are_those_of_control(
+    values: Mapping[str, Mapping[str, Any]], control_names: Sequence[str]
+) -> Iterator[HostViolation]:
+    """A service that only control can have is not asked of another machine. `values` are by host and variable."""
+    for control in control_names[:1]:
+        for variable in ON_CONTROL:
+            wanted = values[control].get(variable)
+            others = tuple(host for host, own in values.items() if own.get(variable) not in (wanted, "", False, None))
+            if others:
+                yield (
+                    others,
+                    variable,
+                    "is set, but only control can have that service",
+                    f"Set it for {control} instead",
+                )
+
+
 def clients_look_where_the_share_is(
     nfs_server_path: Mapping[str, str], nfs_client_source: Mapping[str, str], nfs_server_names: Sequence[str]
 ) -> Iterator[HostViolation]:

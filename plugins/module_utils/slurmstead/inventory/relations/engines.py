@@ -30,19 +30,19 @@ def broker_limits_are_possible(
     celery_broker_memory: int, celery_broker_results_memory: int, celery_broker_longest_task: int
 ) -> Iterator[Violation]:
     """A memory limit below RabbitMQ's own usage would block every task; a time limit of 0 hours would repeat each."""
-    if int(celery_broker_results_memory) < LEAST_RESULTS:
+    if celery_broker_results_memory < LEAST_RESULTS:
         yield (
             "celery_broker_results_memory",
             f"is {celery_broker_results_memory} MiB, and Redis would refuse the first results",
             f"Give it at least {LEAST_RESULTS}",
         )
-    if int(celery_broker_memory) < LEAST_MEMORY:
+    if celery_broker_memory < LEAST_MEMORY:
         yield (
             "celery_broker_memory",
             f"is {celery_broker_memory} MiB, but RabbitMQ needs 130 for itself",
             f"Give it at least {LEAST_MEMORY}",
         )
-    if int(celery_broker_longest_task) < 1:
+    if celery_broker_longest_task < 1:
         yield "celery_broker_longest_task", f"is {celery_broker_longest_task}", "Write at least 1 (an hour)"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 
-_INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}\*?")
+INTERFACE = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}"
 
 SHORTEST = 30
 """Seconds that a machine may need to answer a new connection."""
@@ -48,7 +48,7 @@ def wrong_ports(variable: str, ports: Sequence[int]) -> Iterator[Violation]:
 def interfaces_have_possible_names(firewall_open_interfaces: Sequence[str]) -> Iterator[Violation]:
     """A name fits into the kernel's 15 characters and says which interfaces it means: `*` alone would be all."""
     for name in firewall_open_interfaces:
-        if not _INTERFACE.fullmatch(name):
+        if not re.fullmatch(rf"{INTERFACE}\*?", name):
             yield (
                 "firewall_open_interfaces",
                 f"has {shown(name)}, which is not the name of an interface",

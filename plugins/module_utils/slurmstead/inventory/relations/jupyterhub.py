@@ -8,13 +8,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible.module_utils.slurmstead.conf.partitions import names
 from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_mean, shown
+from ansible.module_utils.slurmstead.inventory.relations.addresses import HOST_NAME
 from ansible.module_utils.slurmstead.inventory.relations.firewall import wrong_ports
 from ansible.module_utils.slurmstead.jupyterhub import profiles
 
-TAKEN = {8001: "the proxy's own", 8081: "the hub's own"}
-
-LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+TAKEN = {
+    **{22: "sshd's", 2049: "the NFS server's", 6817: "slurmctld's", 6818: "slurmd's", 6819: "slurmdbd's"},
+    **{8001: "the proxy's own", 8081: "the hub's own"},
+}
 KEYS = ("cpus", "memory", "time", "partition", "gpus", "description", "options")
 PATTERNS = {
     "memory": (profiles.MEMORY, "Write it as in 4G"),
@@ -28,12 +31,8 @@ def hub_port_is_free(jupyterhub_enabled: bool, jupyterhub_port: int) -> Iterator
     if not jupyterhub_enabled:
         return
     yield from wrong_ports("jupyterhub_port", [jupyterhub_port])
-    if int(jupyterhub_port) in TAKEN:
-        yield (
-            "jupyterhub_port",
-            f"is {jupyterhub_port}, which is {TAKEN[int(jupyterhub_port)]} port",
-            "Choose another one",
-        )
+    if jupyterhub_port in TAKEN:
+        yield "jupyterhub_port", f"is {jupyterhub_port}, which is {TAKEN[jupyterhub_port]} port", "Choose another one"
 
 
 def hub_certificate_has_a_key(jupyterhub_certificate: str, jupyterhub_key: str) -> Iterator[Violation]:
@@ -53,7 +52,7 @@ def hub_names_are_names(jupyterhub_names: Sequence[str]) -> Iterator[Violation]:
         try:
             ipaddress.ip_address(name)
         except ValueError:
-            if not re.fullmatch(rf"{LABEL}(\.{LABEL})*", name.lower()):
+            if not HOST_NAME.fullmatch(name):
                 yield (
                     "jupyterhub_names",
                     f"has {shown(name)}, which is not a name of a host",
@@ -63,9 +62,9 @@ def hub_names_are_names(jupyterhub_names: Sequence[str]) -> Iterator[Violation]:
 
 def hub_minutes_are_possible(jupyterhub_idle_minutes: int, jupyterhub_start_minutes: int) -> Iterator[Violation]:
     """Times are not negative, and a job needs a moment to start."""
-    if int(jupyterhub_idle_minutes) < 0:
+    if jupyterhub_idle_minutes < 0:
         yield "jupyterhub_idle_minutes", f"is {jupyterhub_idle_minutes}", "Write minutes, or 0 to end no notebook"
-    if int(jupyterhub_start_minutes) < 1:
+    if jupyterhub_start_minutes < 1:
         yield "jupyterhub_start_minutes", f"is {jupyterhub_start_minutes}", "Write at least 1"
 
 
@@ -96,6 +95,21 @@ def profiles_are_possible(jupyterhub_profiles: Mapping[str, Any]) -> Iterator[Vi
             yield "jupyterhub_profiles", f"has {name} with {wrong}", advice
 
 
+def profiles_have_partitions(
+    jupyterhub_profiles: Mapping[str, Any], slurm_partitions: Mapping[str, Any]
+) -> Iterator[Violation]:
+    """A notebook starts in a partition that exists, or in one of several."""
+    known = names(slurm_partitions)
+    for name, profile in jupyterhub_profiles.items():
+        partitions = str(profile.get("partition") or "") if isinstance(profile, Mapping) else ""
+        for unknown in [one for one in partitions.split(",") if one and one not in known]:
+            yield (
+                "jupyterhub_profiles",
+                f"has {name} with the partition {shown(unknown)}, which does not exist",
+                did_you_mean(unknown, known, f"Write one of {', '.join(known)}"),
+            )
+
+
 def profiles_need_no_image(
     jupyterhub_profiles: Mapping[str, Any], sandbox_enabled: bool, sandbox_partitions: Sequence[str]
 ) -> Iterator[Violation]:
@@ -116,6 +130,8 @@ def _wrong_values(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"the unknown key {shown(key)}", did_you_mean(str(key), KEYS, f"Keys are {', '.join(KEYS)}")
         elif key in ("cpus", "gpus") and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             yield f"{key} {shown(value)}", "Write a number, at least 1"
+        elif key == "time" and isinstance(value, int):
+            yield f"time {value}, because YAML reads 8:00:00 as a number", 'Write it in quotes, as in "8:00:00"'
         elif key in PATTERNS and not PATTERNS[key][0].fullmatch(str(value)):
             yield f"{key} {shown(value)}", PATTERNS[key][1]
         elif key == "options":

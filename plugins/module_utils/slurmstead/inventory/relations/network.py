@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
+from ansible.module_utils.slurmstead.inventory.relations.addresses import HOST_NAME, hosts_by
+from ansible.module_utils.slurmstead.inventory.relations.firewall import INTERFACE
 from ansible.module_utils.slurmstead.network.plan import MAC, overlap
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
 
 
 def ipv4_network(text: str) -> ipaddress.IPv4Network | None:
-    """Return the IPv4 network with this text, or None if it is not one."""
+    """Return the IPv4 network with this text; None if it is not one, or has no addresses for two machines."""
     try:
-        return ipaddress.IPv4Network(text)
+        network = ipaddress.IPv4Network(text)
     except ValueError:
         return None
+    return network if network.num_addresses >= 4 else None
 
 
 def _contains(network: ipaddress.IPv4Network, address: str) -> bool:
@@ -83,9 +88,54 @@ def the_bmcs_are_apart(router_network: str, router_bmc_network: str) -> Iterator
         )
 
 
+def the_inside_has_names(router_interface: str, router_domain: str) -> Iterator[Violation]:
+    """An interface and a domain have names that the kernel and DNS accept."""
+    if router_interface and not re.fullmatch(INTERFACE, router_interface):
+        yield (
+            "router_interface",
+            f"is {shown(router_interface)}, which is not the name of an interface",
+            "Write one that `ip link` shows on control, as in enp2s0",
+        )
+    if not HOST_NAME.fullmatch(router_domain):
+        yield (
+            "router_domain",
+            f"is {shown(router_domain)}, which is not the name of a domain",
+            "Write letters, digits, - and dots, as in cluster or home.arpa",
+        )
+
+
+def the_pool_is_free(
+    router_pool: Mapping[str, Sequence[str]], os_address: Mapping[str, str]
+) -> Iterator[HostViolation]:
+    """DHCP gives no unknown machine an address that the inventory gives to another."""
+    for router, pool in router_pool.items():
+        try:
+            first, last = (ipaddress.IPv4Address(one) for one in pool)
+        except ValueError:
+            continue
+        inside = [host for host, address in os_address.items() if _is_between(first, address, last)]
+        if inside:
+            wrong = f"is {first} to {last}, which contains the os_address of {compress(inside)}"
+            yield (router,), "router_pool", wrong, "Choose addresses that no machine of the inventory has"
+
+
+def _is_between(first: ipaddress.IPv4Address, address: str, last: ipaddress.IPv4Address) -> bool:
+    try:
+        return first <= ipaddress.IPv4Address(address) <= last
+    except ValueError:
+        return False
+
+
+def macs_differ(router_mac: Mapping[str, str]) -> Iterator[HostViolation]:
+    """Two machines with one MAC would get one address."""
+    for mac, hosts in hosts_by(router_mac, lambda text: text.lower().replace("-", ":")).items():
+        if mac and len(hosts) > 1:
+            yield hosts, "router_mac", f"is {mac} on {len(hosts)} hosts", "Give each host that of its own network card"
+
+
 def macs_are_macs(router_mac: str) -> Iterator[Violation]:
     """A MAC has six bytes."""
-    if router_mac and not MAC.fullmatch(str(router_mac)):
+    if router_mac and not MAC.fullmatch(router_mac):
         yield (
             "router_mac",
             f"is {shown(router_mac)}, which is not a MAC",

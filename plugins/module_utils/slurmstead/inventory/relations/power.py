@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 from ansible.module_utils.slurmstead.network.plan import MAC
 from ansible.module_utils.slurmstead.power import times
 
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>[0-9]{1,5}))?")
 _CERTIFICATE = re.compile(r"[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}")
 
 WITH_ADDRESS = ("ipmi", "plug", "redfish", "turing_pi")
@@ -18,14 +20,15 @@ WITH_PASSWORD = ("ipmi", "redfish", "turing_pi")
 
 
 def power_has_an_address(power_method: str, power_address: str) -> Iterator[Violation]:
-    """What is reached over the network has an address; a URL is not one."""
+    """What is reached over the network has an address, and a port if it needs one; a URL is not one."""
+    found = _ADDRESS.fullmatch(power_address)
     if power_method in WITH_ADDRESS and not power_address:
         yield "power_address", f"is empty, but power_method is {power_method}", "Write the address of its BMC or plug"
-    elif "/" in power_address:
+    elif power_address and not (found and 1 <= int(found["port"] or 1) <= 65535):
         yield (
             "power_address",
             f"is {shown(power_address)}, which is not an address",
-            "Write it as in 192.168.2.11 or 192.168.2.11:8443",
+            "Write it as in 192.168.2.11, [fd00::9] or 192.168.2.11:8443",
         )
 
 
@@ -53,6 +56,18 @@ def power_card_is_known(power_method: str, power_mac: str) -> Iterator[Violation
         )
 
 
+def power_broadcast_is_an_address(power_broadcast: str) -> Iterator[Violation]:
+    """A magic packet goes to an address, so that no name must be found first."""
+    try:
+        ipaddress.IPv4Address(power_broadcast)
+    except ValueError:
+        yield (
+            "power_broadcast",
+            f"is {shown(power_broadcast)}, which is not an IPv4 address",
+            "Write it as in 192.168.1.255",
+        )
+
+
 def power_plug_has_a_kind(power_method: str, power_plug: str) -> Iterator[Violation]:
     """The kinds of plugs have different protocols."""
     if power_method == "plug" and not power_plug:
@@ -63,9 +78,13 @@ def power_commands_are_complete(power_method: str, power_commands: Mapping[str, 
     """`on` and `off` are lists of words; no shell reads them."""
     if power_method != "command":
         return
+    if {True, False} & power_commands.keys():
+        wrong = "has true or false as a name, because YAML reads on and off so"
+        yield "power_commands", wrong, 'Write "on" and "off" in quotes, as words of the commands too'
+        return
     for verb in ("on", "off"):
         if verb not in power_commands:
-            yield "power_commands", f"has no {verb}", f"Add one, as in {verb}: [/usr/local/bin/switch, {verb}]"
+            yield "power_commands", f"has no {verb}", f'Add one, as in "{verb}": [/usr/local/bin/switch, "{verb}"]'
     for verb, words in power_commands.items():
         if verb not in ("on", "off", "status", "shut_down"):
             yield "power_commands", f"has {shown(verb)}", "Its commands are on, off, status and shut_down"

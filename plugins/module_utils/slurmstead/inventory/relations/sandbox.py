@@ -7,16 +7,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.conf.partitions import QUIET
+from ansible.module_utils.slurmstead.conf.partitions import names
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.sandbox.images import NAME
 
 NEVER = ("/", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr")
 """Directories that an image has itself."""
 
 FEWEST = 64
-
-MAIN = "main"
-"""The partition of a site that declares none."""
 
 
 def sandbox_paths_can_be_shown(sandbox_paths: Sequence[str]) -> Iterator[Violation]:
@@ -36,6 +34,17 @@ def sandbox_processes_are_possible(sandbox_processes: int) -> Iterator[Violation
         yield "sandbox_processes", f"is {sandbox_processes}, too few for a program", f"Write at least {FEWEST}"
 
 
+def sandbox_images_have_names(sandbox_network_images: Sequence[str]) -> Iterator[Violation]:
+    """An image is named as `stead image build` names it."""
+    for name in sandbox_network_images:
+        if not NAME.fullmatch(name):
+            yield (
+                "sandbox_network_images",
+                f"has {shown(name)}, which cannot be the name of an image",
+                "Write a name that `stead image list` shows",
+            )
+
+
 def sandboxes_are_demanded_where_they_are(
     sandbox_enabled: bool,
     sandbox_partitions: Sequence[str],
@@ -44,7 +53,7 @@ def sandboxes_are_demanded_where_they_are(
     slurm_config: Mapping[str, Any],
 ) -> Iterator[Violation]:
     """A demand can be met, and slurmctld can check it."""
-    known = [*(slurm_partitions or [MAIN]), QUIET]
+    known = names(slurm_partitions)
     unknown = [name for name in sandbox_partitions if name not in known]
     if unknown:
         yield (

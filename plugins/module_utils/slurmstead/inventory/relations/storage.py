@@ -49,9 +49,7 @@ def paths_are_apart(scratch_path: str, nfs_server_path: str, nfs_client_path: st
     """A mount below another one hides files or disappears with it; a mount over the system makes it unusable."""
     paths = {"scratch_path": scratch_path, "nfs_server_path": nfs_server_path, "nfs_client_path": nfs_client_path}
     for variable, path in paths.items():
-        if not path.startswith("/"):
-            yield variable, f"is {shown(path)}, which is not absolute", "Begin it with /"
-        elif posixpath.normpath(path) != path:
+        if posixpath.normpath(path) != path:
             yield variable, f"is {shown(path)}, which is not in its shortest form", f"Write {posixpath.normpath(path)}"
         elif path in SYSTEM_PATHS:
             yield variable, f"is {path}, which belongs to the system", "Choose a directory of its own, such as /scratch"

@@ -18,8 +18,7 @@ def the_vpn_has_a_network_of_its_own(
     """The VPN shares no address with the cluster's networks."""
     if not vpn_enabled:
         return
-    network = ipv4_network(vpn_network)
-    if network is None or network.num_addresses < 4:
+    if ipv4_network(vpn_network) is None:
         yield (
             "vpn_network",
             f"is {shown(vpn_network)}, which is not an IPv4 network with addresses for peers",
