@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -12,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from slurmstead.errors import ExitCode
-from slurmstead.paths import ROOT
 from tests.native.cluster import Cluster
+from tests.native.laptop import environment
 from tests.native.sandbox import gone, started
 
 MAIN = """
@@ -38,23 +36,14 @@ def worker(release: str) -> Iterator[Cluster]:
 @pytest.fixture
 def stead(worker: Cluster, tmp_path: pathlib.Path) -> Stead:
     """Run a verb on a laptop of alice's, whose ssh leads to control."""
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/ssh").symlink_to(ROOT / "tests/native/submit/ssh")
     (tmp_path / "project").mkdir()
     (tmp_path / "project/main.py").write_text(MAIN)
-    environment = {
-        **os.environ,
-        "HOME": str(tmp_path),
-        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT / "scripts"),
-        "STEAD_ENTER": json.dumps(worker.command("sh", "-c", user="alice", seconds=300)),
-        "STEAD_HEAD": "alice@control",
-    }
+    variables = {**environment(worker, tmp_path), "STEAD_HEAD": "alice@control"}
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-P", "-m", "slurmstead", *words]
         return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+            command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300, check=False
         )
 
     return run

@@ -24,8 +24,8 @@ import pytest
 
 from slurmstead.client import bundle
 from slurmstead.errors import UnreachableError
-from slurmstead.paths import ROOT
 from tests.native.cluster import Cluster
+from tests.native.laptop import environment
 
 HERE = pathlib.Path(__file__).parent
 KILLED = HERE / "killed.py"
@@ -223,17 +223,7 @@ class Laptop:
         self.folder = place / "pi"
         self.folder.mkdir(parents=True)
         (self.folder / "main.py").write_text(MAIN)
-        (place / "bin").mkdir()
-        (place / "bin" / "ssh").symlink_to(HERE / "ssh")
-        enter = head.cluster.command("sh", "-c", user="alice", seconds=300)
-        path = f"{place / 'bin'}:{os.environ['PATH']}"
-        self.environment = {
-            **os.environ,
-            "HOME": str(place),
-            "PATH": path,
-            "PYTHONPATH": str(ROOT / "scripts"),
-            "STEAD_ENTER": json.dumps(enter),
-        }
+        self.environment = environment(head.cluster, place)
         self.directory = f"~/of/{place.name}"
 
     def submit(self, point: int = 0) -> subprocess.CompletedProcess[str]:
