@@ -200,6 +200,14 @@ def test_a_task_uses_nothing_forbidden(path: pathlib.Path, task: dict[str, Any])
     assert not found, f"{path}: {found[0]}: {FORBIDDEN[found[0]]}"
 
 
+def test_the_groups_that_a_run_makes_are_internal() -> None:
+    """Else they would be groups of the inventory for clustershell."""
+    made = [value for _, task in TASKS.values() for value in (task.get("ansible.builtin.group_by") or {}).values()]
+
+    assert made
+    assert not [value for value in made if not re.match(r"__|\{\{ '__", value)]
+
+
 GERUND_OR_OTHER = re.compile(r"\w+(?:ing|ed|[^s]s)")
 VERBS_LIKE_THAT = {"Bring", "Feed", "Need", "Ping", "Seed"}
 
