@@ -59,9 +59,10 @@ class TestLab:
         """Run a scenario on the configured lab, print the result and return it."""
         self.console.print(Text(scenario.key, style="bold"))
         done = self._first(scenario) if scenario.name == FIRST else self._tests(scenario)
-        # After a failed scenario, the state of the lab is unknown; a bare one leaves a cluster of another inventory.
+        # After a failed scenario, the state of the lab is unknown.
         self.configured = done.ok and not scenario.destroys
-        if scenario.bare:
+        # Containers are made anew in a minute; machines are configured again, or thawed.
+        if self.kind.native and not self.configured:
             self._remove()
         show(self.console, done)
         return done
