@@ -61,7 +61,7 @@ class TestLab:
         done = self._first(scenario) if scenario.name == FIRST else self._tests(scenario)
         # After a failed scenario, the state of the lab is unknown.
         self.configured = done.ok and not scenario.destroys
-        # Containers are made anew in a minute; machines are configured again, or thawed.
+        # New containers take a minute; machines are configured again, or thawed.
         if self.kind.native and not self.configured:
             self._remove()
         show(self.console, done)

@@ -53,7 +53,7 @@ class Kind:
 class Scenario:
     """A directory of tests/lab and the lab that it needs.
 
-    `destroys`: the lab must be configured again, or made anew, before the next scenario. `bare`: its tests make the
+    `destroys`: the lab must be configured again, or replaced, before the next scenario. `bare`: its tests make the
     cluster, on new machines. `options` are pytest's.
     """
 
