@@ -58,8 +58,7 @@ class Checked:
     def __init__(self, inventory: Inventory, specs: Specs) -> None:
         self.inventory = inventory
         self.specs = specs
-        self._found: dict[tuple[str, str], list[Fault]] = {}
-        self._converted: dict[tuple[str, str], Any] = {}
+        self._found: dict[tuple[str, str], tuple[list[Fault], Any]] = {}
 
     @cached_property
     def problems(self) -> list[Problem]:
@@ -82,10 +81,11 @@ class Checked:
             if name in COMPARED_CONNECTION_VARIABLES and not variable.error:
                 values[name] = variable.value
             elif name in self.specs.options:
-                if variable.error or self._faults(name, variable.value):
+                found, value = ([variable.error], None) if variable.error else self._checked(name, variable.value)
+                if found:
                     values.pop(name, None)
                 else:
-                    values[name] = self._value(name, variable.value)
+                    values[name] = value
         return values
 
     def problem(self, name: str, wrong: str, advice: str, hosts: tuple[str, ...]) -> Problem:
@@ -123,14 +123,20 @@ class Checked:
 
     def _required(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
         """Every variable that a role requires is set, by the inventory or by the playbooks."""
-        for role, options in self.specs.roles.items():
-            if role in self.specs.optional and not any(self.specs.role_of(name) == role for name in variables):
-                continue
-            for name, option in options.items():
-                if self.specs.role_of(name) != role:
-                    continue
-                if option.get("required") and name not in variables and name not in self.specs.computed:
-                    yield Problem(name, "is not set", f"Set it: {_first_sentence(option)}", (host,))
+        for role, name, option in self._required_options:
+            applies = role not in self.specs.optional or any(self.specs.role_of(own) == role for own in variables)
+            if name not in variables and applies:
+                yield Problem(name, "is not set", f"Set it: {_first_sentence(option)}", (host,))
+
+    @cached_property
+    def _required_options(self) -> list[tuple[str, str, Mapping[str, Any]]]:
+        """Each option that an inventory must set, with its role and name."""
+        return [
+            (role, name, option)
+            for role, options in self.specs.roles.items()
+            for name, option in options.items()
+            if option.get("required") and name not in self.specs.computed and self.specs.role_of(name) == role
+        ]
 
     def _values(self, host: str, variables: Mapping[str, Variable]) -> Iterator[Problem]:
         """Every value can be computed and has the type that its spec states."""
@@ -141,22 +147,17 @@ class Checked:
                 error = "its value cannot be computed" if self.specs.is_secret(name) else variable.error
                 yield self.problem(name, error, "Correct the expression, or set what it uses", (host,))
                 continue
-            for fault in self._faults(name, variable.value):
+            for fault in self._checked(name, variable.value)[0]:
                 yield self.problem(name, *fault, (host,))
 
-    def _faults(self, name: str, value: Any) -> list[Fault]:
-        """The faults of a value; cached, because most hosts share most values."""
+    def _checked(self, name: str, value: Any) -> tuple[list[Fault], Any]:
+        """The faults of a value, or the value with its spec's type; cached, because most hosts share most values."""
         key = (name, repr(value))
         if key not in self._found:
-            self._found[key] = list(faults("", self.specs.options[name], value))
+            option = self.specs.options[name]
+            found = list(faults("", option, value))
+            self._found[key] = (found, None if found else converted(option, value))
         return self._found[key]
-
-    def _value(self, name: str, value: Any) -> Any:
-        """The value with the type that its spec states; cached too."""
-        key = (name, repr(value))
-        if key not in self._converted:
-            self._converted[key] = converted(self.specs.options[name], value)
-        return self._converted[key]
 
 
 def _first_sentence(option: Mapping[str, Any]) -> str:
