@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -37,17 +38,13 @@ def address_is_usable(os_address: str) -> Iterator[Violation]:
 
 def addresses_differ(os_address: Mapping[str, str]) -> Iterator[HostViolation]:
     """Two nodes cannot have the same address."""
-    for address, hosts in hosts_by(os_address, _address).items():
-        if len(hosts) > 1:
-            yield hosts, "os_address", f"is {address} on {len(hosts)} hosts", "Give each host its own address"
+    yield from used_twice("os_address", os_address, "Give each host its own address", _address)
 
 
 def connections_differ(ansible_host: Mapping[str, str], ansible_port: Mapping[str, int]) -> Iterator[HostViolation]:
     """Two names for one machine would create two nodes."""
     ports = {host: f"{_address(name)} port {ansible_port.get(host, 22)}" for host, name in ansible_host.items()}
-    for place, hosts in hosts_by(ports, str).items():
-        if len(hosts) > 1:
-            yield hosts, "ansible_host", f"is {place} on {len(hosts)} hosts", "Give each host its own address"
+    yield from used_twice("ansible_host", ports, "Give each host its own address")
 
 
 def _address(text: str) -> str:
@@ -58,9 +55,13 @@ def _address(text: str) -> str:
         return text.lower()
 
 
-def hosts_by(values: Mapping[str, Any], key: Callable[[Any], str]) -> dict[str, tuple[str, ...]]:
-    """The hosts of each value, in one spelling."""
-    hosts: dict[str, tuple[str, ...]] = {}
+def used_twice(
+    variable: str, values: Mapping[str, Any], advice: str, spelling: Callable[[Any], str] = str
+) -> Iterator[HostViolation]:
+    """Yield the values, in one spelling, that several hosts have."""
+    holders: defaultdict[str, list[str]] = defaultdict(list)
     for host, value in values.items():
-        hosts[key(value)] = (*hosts.get(key(value), ()), host)
-    return hosts
+        holders[spelling(value)].append(host)
+    for text, hosts in holders.items():
+        if len(hosts) > 1:
+            yield tuple(hosts), variable, f"is {text} on {len(hosts)} hosts", advice

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
-from ansible.module_utils.slurmstead.inventory.relations.addresses import hosts_by
+from ansible.module_utils.slurmstead.inventory.relations.addresses import used_twice
 
 FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
@@ -25,6 +25,5 @@ def host_keys_are_fingerprints(os_host_key: str) -> Iterator[Violation]:
 def identities_differ(os_serial: Mapping[str, str], os_host_key: Mapping[str, str]) -> Iterator[HostViolation]:
     """Two names for one machine would create two nodes."""
     for variable, values in (("os_serial", os_serial), ("os_host_key", os_host_key)):
-        for value, names in hosts_by(values, str).items():
-            if value and len(names) > 1:
-                yield names, variable, f"is {value} on {len(names)} hosts", "Give each host its own, or remove one host"
+        known = {host: value for host, value in values.items() if value}
+        yield from used_twice(variable, known, "Give each host its own, or remove one host")

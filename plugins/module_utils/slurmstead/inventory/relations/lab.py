@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
+from ansible.module_utils.slurmstead.inventory.relations.addresses import used_twice
 
 MIN_LAB_MEMORY = 512
 """MiB; a Debian 12 guest with slurmd and without a job uses about 200."""
@@ -16,22 +17,18 @@ MIN_LAB_MEMORY = 512
 
 def machines_are_possible(lab_memory: int, lab_cpus: int) -> Iterator[Violation]:
     """A machine below these limits does not boot to a working slurmd."""
-    if int(lab_memory) < MIN_LAB_MEMORY:
+    if lab_memory < MIN_LAB_MEMORY:
         yield "lab_memory", f"is {lab_memory} MiB", f"Write at least {MIN_LAB_MEMORY}"
-    if int(lab_cpus) < 1:
+    if lab_cpus < 1:
         yield "lab_cpus", f"is {lab_cpus}", "Write at least 1"
 
 
 def numbers_differ(lab_number: Mapping[str, int]) -> Iterator[HostViolation]:
     """A machine's number determines its hardware addresses and its port on loopback."""
-    holders: dict[int, tuple[str, ...]] = {}
+    yield from used_twice("lab_number", lab_number, "Give each host its own number")
     for host, number in lab_number.items():
-        holders[int(number)] = (*holders.get(int(number), ()), host)
-    for number, hosts in holders.items():
-        if len(hosts) > 1:
-            yield hosts, "lab_number", f"is {number} on {len(hosts)} hosts", "Give each host its own number"
         if not 1 <= number <= 254:
-            yield hosts, "lab_number", f"is {number}", "Write a number from 1 to 254"
+            yield (host,), "lab_number", f"is {number}", "Write a number from 1 to 254"
 
 
 def name_is_a_file_name(lab_name: str) -> Iterator[Violation]:
@@ -48,5 +45,5 @@ def disks_are_distinct(lab_disks: Sequence[Mapping[str, Any]]) -> Iterator[Viola
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,20}", serial):
             yield "lab_disks", f"has the serial {shown(serial)}", "Use at most 20 letters, digits, - and _"
     for disk in lab_disks:
-        if int(disk["size"]) < 1:
+        if disk["size"] < 1:
             yield "lab_disks", f"{disk['serial']} has the size {disk['size']} GiB", "Write at least 1"

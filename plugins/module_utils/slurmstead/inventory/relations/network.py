@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
-from ansible.module_utils.slurmstead.inventory.relations.addresses import HOST_NAME, hosts_by
+from ansible.module_utils.slurmstead.inventory.relations.addresses import HOST_NAME, used_twice
 from ansible.module_utils.slurmstead.inventory.relations.firewall import INTERFACE
 from ansible.module_utils.slurmstead.network.plan import MAC, overlap
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
@@ -128,9 +128,8 @@ def _is_between(first: ipaddress.IPv4Address, address: str, last: ipaddress.IPv4
 
 def macs_differ(router_mac: Mapping[str, str]) -> Iterator[HostViolation]:
     """Two machines with one MAC would get one address."""
-    for mac, hosts in hosts_by(router_mac, lambda text: text.lower().replace("-", ":")).items():
-        if mac and len(hosts) > 1:
-            yield hosts, "router_mac", f"is {mac} on {len(hosts)} hosts", "Give each host that of its own network card"
+    known = {host: mac.lower().replace("-", ":") for host, mac in router_mac.items() if mac}
+    yield from used_twice("router_mac", known, "Give each host that of its own network card")
 
 
 def macs_are_macs(router_mac: str) -> Iterator[Violation]:
