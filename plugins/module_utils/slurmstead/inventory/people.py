@@ -13,9 +13,6 @@ from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, 
 from ansible.module_utils.slurmstead.people import file
 from ansible.module_utils.slurmstead.people.person import People, PeopleError
 
-NAMING = ("celery_broker_users", "celery_broker_groups", "jupyterhub_administrators", "sandbox_accounts")
-"""The variables that name people, groups of people, or their accounts in Slurm."""
-
 
 def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Problem]:
     """Yield the mistakes of the file in a directory, and what it has in common with the inventory but must not.
@@ -32,29 +29,28 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
         return
     for host in list(inventory.groups.get(control, ()))[:1]:
         variables = inventory.hosts.get(host, {})
-        users, groups, by_hand, shares, *named = (
-            (variables[key].value if key in variables else None) or ()
-            for key in ("accounts_users", "accounts_groups", "accounts_by_hand", "shares_accounts", *NAMING)
-        )
+        given = {key: variable.value for key, variable in variables.items() if variable.value}
+        users, groups, by_hand = (given.get(f"accounts_{key}", ()) for key in ("users", "groups", "by_hand"))
         if all(isinstance(one, Mapping) for one in (*users, *groups)):
             yield from _clashes(people, name, users, groups, by_hand)
             everyone = [*(str(user.get("name")) for user in users), *(one.name for one in people.people)]
             together = [*(str(group.get("name")) for group in groups), *people.groups]
-            accounts = [*shares, *TEMPLATES.values(), *map(account_name, together)]
-            known = (everyone, together, [*everyone, *by_hand], accounts)
-            homes = ("accounts_users", "accounts_groups", "accounts_users", "shares_accounts")
-            for variable, wanted, names, home in zip(NAMING, named, known, homes, strict=True):
-                yield from _missing(variable, wanted, names, home, name)
+            accounts = [*given.get("shares_accounts", ()), *TEMPLATES.values(), *map(account_name, together)]
+            for variable, known, home in (
+                ("celery_broker_users", everyone, "accounts_users"),
+                ("celery_broker_groups", together, "accounts_groups"),
+                ("jupyterhub_administrators", [*everyone, *by_hand], "accounts_users"),
+                ("sandbox_accounts", accounts, "shares_accounts"),
+            ):
+                yield from _missing(variable, given.get(variable, ()), known, f"neither in {home} nor in {name}")
 
 
-def _missing(
-    variable: str, wanted: Sequence[str], known: Sequence[str], home: str, file_name: str
-) -> Iterator[Problem]:
+def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], where: str) -> Iterator[Problem]:
     """Yield the users, groups or accounts that do not exist."""
     for one in wanted:
         if one not in known:
             advice = did_you_mean(str(one), known, f"Add {one} to one of them")
-            yield Problem(variable, f"has {one}, which is neither in {home} nor in {file_name}", advice)
+            yield Problem(variable, f"has {one}, which is {where}", advice)
 
 
 def _clashes(
