@@ -81,11 +81,11 @@ class Checked:
             if name in COMPARED_CONNECTION_VARIABLES and not variable.error:
                 values[name] = variable.value
             elif name in self.specs.options:
-                found, value = ([variable.error], None) if variable.error else self._checked(name, variable.value)
-                if found:
-                    values.pop(name, None)
-                else:
-                    values[name] = value
+                values.pop(name, None)
+                if not variable.error:
+                    found, value = self._checked(name, variable.value)
+                    if not found:
+                        values[name] = value
         return values
 
     def problem(self, name: str, wrong: str, advice: str, hosts: tuple[str, ...]) -> Problem:
@@ -184,11 +184,10 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
     elif not _has_shape(kind, value):
         yield f"{here}{seen}, which is {_kind(value)}", f"Write {TYPE_WORDS[kind]}"
     elif kind == "path" and not place and not value.startswith("/"):
+        # One within a variable may be of the operator's computer, or has a rule of its own.
         yield f"{seen}, which is not absolute", "Begin it with /"
     elif kind == "list":
-        item = {"type": option.get("elements", "raw"), "options": option.get("options"), "no_log": option.get("no_log")}
-        if "choices" in option:
-            item["choices"] = option["choices"]
+        item = _element(option)
         for number, part in enumerate(value):
             yield from faults(f"{place}[{number}]", item, part)
     elif kind == "dict":
@@ -211,12 +210,18 @@ def converted(option: Mapping[str, Any], value: Any) -> Any:
     if value is None or kind in ("path", "raw"):
         return value
     if kind == "list":
-        item = {"type": option.get("elements", "raw"), "options": option.get("options")}
+        item = _element(option)
         return [converted(item, part) for part in value]
     if kind == "dict":
         known = option.get("options") or {}
         return {key: converted(known.get(key, {"type": "raw"}), part) for key, part in value.items()}
     return _validated(option, value)[1]
+
+
+def _element(option: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec of each element of a list."""
+    shared = {key: option[key] for key in ("options", "no_log", "choices") if key in option}
+    return {"type": option.get("elements", "raw"), **shared}
 
 
 def _validated(option: Mapping[str, Any], value: Any) -> tuple[bool, Any]:
