@@ -50,7 +50,9 @@ def test_states_are_those_of_slurm(lab: Any, say: Say) -> None:
     try:
         lab.user("until squeue --noheader --me --states=running | grep -q .; do sleep 1; done")
         assert sorted(say("nodeset -e @state:idle").split()) == sorted(lab.workers[1:])
-        assert say("nodeset -e @user:alice").split() == [lab.workers[0]]
+        # Jobs are private: others see nothing of them.
+        assert not say("nodeset -e @user:alice").split()
+        assert say("sudo nodeset -e @user:alice").split() == [lab.workers[0]]
     finally:
         lab.user("scancel --user=alice")
         lab.wait_until_idle(120)
