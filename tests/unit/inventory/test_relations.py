@@ -387,7 +387,14 @@ POWER_CASES = {
         **{**BMC, "power_address": "10.0.0.1:99999"},
     ),
     "a broadcast to a name": case(
-        "power_broadcast", "lan", 'is "lan", which is not an IPv4 address. Write it as in 192.168.1.255.'
+        "power_broadcast",
+        "lan",
+        'is "lan", which is not an IPv4 address. Write it as in 192.168.1.255 or 192.168.1.255:7.',
+    ),
+    "a broadcast to a port that does not exist": case(
+        "power_broadcast",
+        "192.168.1.255:0",
+        'is "192.168.1.255:0", which is not an IPv4 address. Write it as in 192.168.1.255 or 192.168.1.255:7.',
     ),
     "a cipher suite that BMCs do not share": case("power_cipher", 5, "is 5. Write one of: 0, 3, 17."),
     "no user": case(
