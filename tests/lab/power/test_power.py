@@ -29,6 +29,7 @@ METHODS = (supplies.ipmi, supplies.redfish, supplies.turing_pi)
 
 IDLE = 60
 WATTS = 100
+MEMORY = "/var/lib/slurmstead/power/memory.json"
 UNSEEN = 60
 """Seconds of a sleep that may count otherwise: control looks every 15 s, and an emulated machine takes a while to."""
 
@@ -91,8 +92,14 @@ class Rack:
         return took
 
     def until_asleep(self, said: str) -> None:
-        """Wait until no worker has a process, and slurmctld knows."""
+        """Wait until no worker has a process, and slurmctld and the watch know."""
         self.until(lambda: not self.on and set(self.states().values()) == {"idle~"}, SLEEP + IDLE, f"all asleep {said}")
+        self.until(lambda: self.seen_asleep() == set(self.lab.workers), SLEEP, f"each sleep is seen {said}")
+
+    def seen_asleep(self) -> set[str]:
+        """Return the machines whose sleep counts for `stead power savings`; a sleep that ends before is not seen."""
+        machines = json.loads(self.lab.root(self.lab.control, f"cat {MEMORY}"))["machines"]
+        return {name for name, machine in machines.items() if machine["asleep"]}
 
     def submit(self, *words: str) -> str:
         """Submit a job of alice; returns its number."""
