@@ -26,10 +26,15 @@ IMPORT = re.compile(r"^from tests\.lab\.(\w+)\.(\w+) import ", re.MULTILINE)
 CLIENTS = {NATIVE, "engines", "faults", "rk3588", "router", "submit"}
 """Scenarios that submit work with scripts/stead."""
 
+SWITCHED = {NATIVE, "install", "power"}
+"""Scenarios whose inventories have variables of power."""
+
 READ_BY = {
     "*.md": {"course"},
     "docs": {"course"},
     "examples/*/*": {"engines"},
+    "plugins/module_utils/slurmstead/inventory/relations/power.py": SWITCHED,
+    "roles/install/files": {NATIVE, "install"},
     "scripts/slurmstead/client": CLIENTS,
     "tests/client.py": CLIENTS,
     "tests/native": {NATIVE},
