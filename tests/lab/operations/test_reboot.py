@@ -33,7 +33,7 @@ def test_nodes_reboot_in_turn_when_their_jobs_have_ended_and_stay_as_drained_as_
     busy, resting, other = lab.workers
     boots = boot_ids()
     drained(resting, "fan [loud]")
-    job = submit(busy, 20)
+    job = submit(busy, 90)
     waiting = submit(busy, 1, "--exclusive", wait=False)
 
     done = stead("reboot", busy, resting)
