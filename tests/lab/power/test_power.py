@@ -30,8 +30,8 @@ METHODS = (supplies.ipmi, supplies.redfish, supplies.turing_pi)
 IDLE = 60
 WATTS = 100
 MEMORY = "/var/lib/slurmstead/power/memory.json"
-UNSEEN = 60
-"""Seconds of a sleep that may count otherwise: control looks every 15 s, and an emulated machine takes a while to."""
+UNSEEN = 90
+"""Seconds of a sleep that may not count: control looks every 15 s, and cuts the supply of a board at the third look."""
 
 BOOT, SLEEP = 600, 900
 """Seconds that the machines may take; those of a lab of machines are emulated."""
