@@ -30,8 +30,8 @@ METHODS = (supplies.ipmi, supplies.redfish, supplies.turing_pi)
 IDLE = 60
 WATTS = 100
 MEMORY = "/var/lib/slurmstead/power/memory.json"
-UNSEEN = 90
-"""Seconds of a sleep that may not count: control looks every 15 s, and cuts the supply of a board at the third look."""
+UNSEEN = 60
+"""Seconds of a sleep that may count otherwise: control looks every 15 s, and an emulated machine takes a while to."""
 
 BOOT, SLEEP = 600, 900
 """Seconds that the machines may take; those of a lab of machines are emulated."""
@@ -54,11 +54,11 @@ class Rack:
         self.ended = threading.Event()
 
     def count(self) -> None:
-        """Count the seconds for which each worker has no process, until the test ends."""
+        """Count the seconds for which each worker has no supply, until the test ends."""
         before = time.monotonic()
         while not self.ended.wait(1):
             now = time.monotonic()
-            self.off.update(dict.fromkeys(set(self.lab.workers) - self.on, now - before))
+            self.off.update({name: now - before for name, supply in self.supplies.items() if not supply.on})
             before = now
 
     def stead(self, *words: str, seconds: float = 1500, code: int = 0) -> str:
@@ -93,8 +93,12 @@ class Rack:
 
     def until_asleep(self, said: str) -> None:
         """Wait until no worker has a process, and slurmctld and the watch know."""
-        self.until(lambda: not self.on and set(self.states().values()) == {"idle~"}, SLEEP + IDLE, f"all asleep {said}")
-        self.until(lambda: self.seen_asleep() == set(self.lab.workers), SLEEP, f"each sleep is seen {said}")
+
+        def asleep() -> bool:
+            known = set(self.states().values()) == {"idle~"} and self.seen_asleep() == set(self.lab.workers)
+            return not self.on and known
+
+        self.until(asleep, SLEEP + IDLE, f"all asleep {said}")
 
     def seen_asleep(self) -> set[str]:
         """Return the machines whose sleep counts for `stead power savings`; a sleep that ends before is not seen."""
