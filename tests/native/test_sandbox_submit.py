@@ -17,10 +17,12 @@ from tests.native.sandbox import gone, started
 MAIN = """
 import os, pathlib, pwd, sys
 print("in", sys.argv[1], pwd.getpwuid(os.getuid()).pw_name, os.environ.get("FROM_IMAGE"))
+print("path", os.environ["PATH"])
 print("sees", *sorted(os.listdir("/share/home")), os.path.exists("/share/images"))
 pathlib.Path("/usr/changed").write_text("in the image")
 pathlib.Path("result.txt").write_text(sys.argv[1])
 """
+SEEN = "path /opt/image:/usr/bin:/bin\nsees alice False\n"
 IMAGES = "/share/images"
 
 Stead = Callable[..., subprocess.CompletedProcess[str]]
@@ -56,7 +58,7 @@ def test_a_folder_runs_in_an_image_and_its_results_come_back(worker: Cluster, st
     logs = stead("logs", "inside")
 
     assert done.returncode == ExitCode.OK, done.stdout + done.stderr
-    assert "in here alice yes\nsees alice False\n" in logs.stdout, logs.stdout + logs.stderr
+    assert "in here alice yes\n" + SEEN in logs.stdout, logs.stdout + logs.stderr
     assert fetched.returncode == ExitCode.OK, fetched.stderr
     (result,) = pathlib.Path(str(tmp_path), "results").rglob("result.txt")
     assert result.read_text() == "here"
@@ -71,7 +73,7 @@ def test_each_task_of_an_array_runs_in_the_image(worker: Cluster, stead: Stead) 
 
     assert done.returncode == ExitCode.OK, done.stdout + done.stderr
     said = [stead("logs", "array", f"--task={task}").stdout for task in range(3)]
-    assert ["in there alice yes\nsees alice False\n" in text for text in said] == [True] * 3, said
+    assert ["in there alice yes\n" + SEEN in text for text in said] == [True] * 3, said
 
 
 def test_an_image_that_does_not_exist_is_refused_before_anything_is_submitted(worker: Cluster, stead: Stead) -> None:

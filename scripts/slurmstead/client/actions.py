@@ -154,27 +154,30 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
     with display.Bars(messages) as bars, Connection(head, bars.note) as connection:
         if everything:
             known = _look(connection, 0)
-            jobs = [state.id for state in known if not results.is_complete(to / state.id) and _left_something(state)]
+            wanted = [state for state in known if not results.is_complete(to / state.id, state)]
+            jobs = [state.id for state in wanted if _left_something(state)]
             if not jobs:
                 runs = count(len(known), "run")
                 out.print(Text(f"Nothing new: the results of {runs} are already in {to}"), soft_wrap=True)
         failures: list[SteadError] = []
-        for job in jobs:
-            try:
-                fetched = results.fetch(connection, job, to, bars)
-            except MachineError:
-                raise
-            except (CheckFailed, UsageError) as error:
-                # Otherwise this run would fail each time, and the runs after it would never be fetched.
-                failures.append(error)
-                continue
-            words = f"{count(fetched.new, 'file')} fetched ({size(fetched.bytes)}), {len(fetched.files)} in all"
-            still = "" if fetched.state.ended else f"; {display.state_words(fetched.state)}: fetch again later"
-            out.print(Text(f"{fetched.directory}: {words}{still}"), soft_wrap=True)
-        for failure in failures[:-1]:
-            bars.note(str(failure))
-        if failures:
-            raise failures[-1]
+        try:
+            for job in jobs:
+                try:
+                    fetched = results.fetch(connection, job, to, bars)
+                except MachineError:
+                    raise
+                except (CheckFailed, TaskError, UsageError) as error:
+                    # Otherwise this run would fail each time, and the runs after it would never be fetched.
+                    failures.append(error)
+                    continue
+                words = f"{count(fetched.new, 'file')} fetched ({size(fetched.bytes)}), {len(fetched.files)} in all"
+                still = "" if fetched.state.ended else f"; {display.state_words(fetched.state)}: fetch again later"
+                out.print(Text(f"{fetched.directory}: {words}{still}"), soft_wrap=True)
+            if failures:
+                raise failures.pop()
+        finally:
+            for failure in failures:
+                bars.note(str(failure))
 
 
 def _left_something(state: State) -> bool:

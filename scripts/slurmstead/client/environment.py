@@ -124,9 +124,7 @@ def from_project(data: dict[str, Any], name: str) -> str:
     listed = project.get("dependencies", []) if isinstance(project, dict) else project
     if not isinstance(listed, list) or not all(isinstance(line, str) for line in listed):
         raise UsageError(f"{name}: expected the project's dependencies to be a list of strings, seen {listed!r}")
-    if "dependencies" not in project and data.get("tool", {}).get("poetry", {}).get("dependencies", {}).keys() - {
-        "python"
-    }:
+    if "dependencies" not in project and _table(data, "tool", "poetry", "dependencies").keys() - {"python"}:
         raise UsageError(
             f"{name} has its dependencies in a table that only Poetry reads",
             "Run: poetry export --output requirements.txt. Or move them to [project].",
@@ -134,6 +132,14 @@ def from_project(data: dict[str, Any], name: str) -> str:
     if "dependencies" in project.get("dynamic", []):
         raise UsageError(f"{name} declares its dependencies as dynamic", "List them in requirements.txt.")
     return "".join(f"{_not_local(line, name)}\n" for line in listed)
+
+
+def _table(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Return a table within tables; an empty one if it does not exist."""
+    found: Any = data
+    for key in keys:
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def from_lock(data: dict[str, Any], name: str) -> str:
@@ -153,6 +159,8 @@ def from_lock(data: dict[str, Any], name: str) -> str:
         archives = [*package.get("wheels", []), *([package["sdist"]] if "sdist" in package else [])]
         digests = [archive.get("hashes", {}).get("sha256") for archive in archives]
         hashes = [f"--hash=sha256:{digest}" for digest in digests if digest]
+        if "name" not in package:
+            raise UsageError(f"{name}: expected a name in each of its packages, seen {package!r}")
         if "version" not in package or not hashes:
             raise UsageError(
                 f"{name}: {package.get('name')} has no version and SHA-256 in an index",

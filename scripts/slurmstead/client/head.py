@@ -14,6 +14,9 @@ from slurmstead.errors import MachineError, UsageError
 KEYS = ("head", "ssh_config", "directory")
 """Keys of each of these places; in the environment they are STEAD_HEAD and so on."""
 
+PROJECT_KEYS = ("head", "directory")
+"""Keys of a folder's stead.toml, which others may have written: ssh runs commands that its configuration names."""
+
 
 LOCAL = "local"
 """The head of a client that runs on the cluster itself, as in a notebook: it needs no ssh."""

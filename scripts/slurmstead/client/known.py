@@ -56,6 +56,8 @@ def choose(names: Sequence[str], given: Mapping[str, str | None], project: Mappi
 
 def _heads(name: str) -> Iterator[Head]:
     """Yield the head nodes that have a run of this ID, or of this beginning, or with this job or task."""
+    if not name:
+        return
     number = name.partition("_")[0]
     with contextlib.suppress(OSError):
         for path in (pending.directory() / "runs").glob("*.json"):

@@ -35,9 +35,10 @@ class Fetched:
         self.bytes = 0
 
 
-def is_complete(directory: pathlib.Path) -> bool:
-    """Return whether the run has ended and everything was fetched."""
-    return bool(_read_record(directory).get("complete"))
+def is_complete(directory: pathlib.Path, state: State) -> bool:
+    """Return whether everything of a run that has ended was fetched."""
+    record = _read_record(directory)
+    return bool(record.get("complete")) and record.get("of", _identity(state)) == _identity(state)
 
 
 def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observer) -> Fetched:
@@ -96,7 +97,17 @@ def _alone(directory: pathlib.Path, observer: Observer) -> Iterator[None]:
 def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Path, observer: Observer) -> Fetched:
     state = State.read(answer["summary"])
     fetched = Fetched(directory, state, [_checked(entry, "path") for entry in answer["files"]])
+    for parent in {os.path.dirname(path) for path in fetched.files}:
+        # A link that an earlier version of the results has instead of a directory would lead out of it.
+        if not (directory / parent).resolve().is_relative_to(directory.resolve()):
+            raise UsageError(f"{directory / parent} leads out of the results", "Remove the link, then fetch again.")
     record = _read_record(directory)
+    identity = _identity(state)
+    if record.get("of", identity) != identity:
+        raise UsageError(
+            f"{directory} has the results of an earlier run of the same name",
+            "Choose another directory with --to, or move this one.",
+        )
     verified: dict[str, Any] = record.get("files", {})
     missing = [entry for entry in answer["files"] if not _have(directory, entry, verified)]
     size = sum(entry.get("size", 0) for entry in missing)
@@ -116,7 +127,7 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
         finally:
             # Keep what arrived, even if the rest did not.
             still = [entry for entry in missing if not _verify(directory, entry, verified)]
-            _write_record(directory, {"files": verified})
+            _write_record(directory, {"of": identity, "files": verified})
         fetched.new += len(missing) - len(still)
         fetched.bytes += sum(entry.get("size", 0) for entry in missing) - sum(entry.get("size", 0) for entry in still)
         missing = still
@@ -127,7 +138,8 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             "Was it changed on the share after the job? `stead rerun` creates it again.",
         )
     is_whole = answer["task"] is None and state.ended
-    _write_record(directory, {"files": verified, "complete": is_whole or bool(record.get("complete"))})
+    is_complete = is_whole or bool(record.get("complete"))
+    _write_record(directory, {"of": identity, "files": verified, "complete": is_complete})
     return fetched
 
 
@@ -153,6 +165,11 @@ def read(fetched: Fetched) -> list[Result]:
             )
         )
     return found
+
+
+def _identity(state: State) -> float | None:
+    """Return what tells a run from another one of the same ID, later or on another cluster."""
+    return state.submitted
 
 
 def _checked(entry: dict[str, Any], key: str) -> str:

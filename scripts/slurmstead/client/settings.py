@@ -113,9 +113,14 @@ def read(folder: pathlib.Path) -> tuple[Settings, dict[str, Any]]:
     """
     path = folder / FILE
     found = head.read_toml(path)
-    names.refuse_unknown(found, [*FIELDS, *head.KEYS], str(path))
+    if "ssh_config" in found:
+        raise UsageError(
+            f"{path}: ssh_config is not accepted here: a configuration of ssh can run commands on this computer",
+            f"Set it in {head.user_file()}, or use --ssh-config.",
+        )
+    names.refuse_unknown(found, [*FIELDS, *head.PROJECT_KEYS], str(path))
     found = _typed(found, str(path))
-    where = {key: found.pop(key) for key in head.KEYS if key in found}
+    where = {key: found.pop(key) for key in head.PROJECT_KEYS if key in found}
     return Settings(**found), where
 
 

@@ -179,11 +179,17 @@ def rerun(
     """Submit the files of a run, or of one of its tasks, again; an interrupted call continues as with `submit`."""
     claimed = pending.claim(["rerun", dataclasses.astuple(head), run, identifier])
     with claimed as kept, Connection(head, observer.note) as connection:
-        if not kept.run:
-            kept.remember(identifier or names.new_run("rerun"), "")
-        with _discarded(connection, kept, kept.run):
-            answer = connection.ask("rerun", job=run, id=kept.run)
-        job = Job(answer["id"], tuple(answer["jobs"]), answer["directory"])
+        while True:
+            if not kept.run:
+                kept.remember(identifier or names.new_run("rerun"), "")
+            with _discarded(connection, kept, kept.run):
+                answer = connection.ask("rerun", job=run, id=kept.run)
+            over = None if identifier or not answer["again"] else _over(connection, kept.run, kept, "")
+            if not over:
+                break
+            observer.note(f"an interrupted rerun became job {answer['jobs'][0]}; {over}, so this is a new run")
+            kept.forget()
+        job = Job(answer["id"], tuple(answer["jobs"]), answer["directory"], again=answer["again"])
         known.remember(head, job)
         done(connection, job)
         kept.forget()

@@ -116,8 +116,10 @@ def _run(connection: Connection, places: list[str], files: Iterable[str], report
 @contextlib.contextmanager
 def _listing(files: Iterable[str]) -> Iterator[str]:
     with tempfile.NamedTemporaryFile(prefix="stead-") as file:
-        # Without ./ a name that begins with # or ; would be a comment.
-        file.write(b"".join(b"./" + path.encode(errors="surrogateescape") + b"\0" for path in files))
+        # Without ./ a name that begins with # or ; would be a comment; with / at its end, a directory would be copied
+        # with the files in it, which an ignore file excludes.
+        names = (path.rstrip("/").encode(errors="surrogateescape") for path in files)
+        file.write(b"".join(b"./" + name + b"\0" for name in names))
         file.flush()
         yield file.name
 

@@ -155,6 +155,7 @@ class Task:
 
     def _ensure_environment(self, wanted: Mapping[str, Any], variables: Mapping[str, str]) -> pathlib.Path:
         python = venv.find_python(self.request.get("python"))
+        wanted = {**wanted, "container": self.request.get("container")}
         if wanted.get("wheels"):
             wanted = {**wanted, "wheels": str(self.run / "input" / wanted["wheels"])}
         try:
@@ -171,6 +172,9 @@ class Task:
             if pid:
                 self.program = None
                 code = process.returncode = os.waitstatus_to_exitcode(status)
+                # What it left in the background would change files whose checksums are computed now.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 break
             time.sleep(pause)
             pause = min(2 * pause, LOOK_SECONDS)

@@ -104,10 +104,11 @@ def _rerun(place: Store, request: Request, program: bytes) -> dict[str, Any]:
     if task is not None:
         order.update(tasks=str(task), array=str(task))
     begun = submission.begin(place, order)
-    if not begun["jobs"]:
+    again = bool(begun["jobs"])
+    if not again:
         submission.copy_input(place, {"id": request["id"], "source": source})
         begun.update(submission.submit(place, order, program))
-    return {**begun, "id": request["id"], "source": source}
+    return {**begun, "id": request["id"], "source": source, "again": again}
 
 
 def answer(place: Store, request: Request, program: bytes) -> dict[str, Any]:

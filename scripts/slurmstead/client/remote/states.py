@@ -31,6 +31,8 @@ def find(place: Store, name: str) -> str:
 
     :raises WrongRequest: no run matches, or several do
     """
+    if not name:
+        raise WrongRequest("the name of a run is empty", "`stead jobs` lists your runs.")
     names = every(place)
     if name in names:
         return name

@@ -102,7 +102,7 @@ def open_store(directory: str | None) -> Store:
     """
     user = pwd.getpwuid(os.getuid())
     path = pathlib.Path(directory or "~/slurmstead")
-    if path.parts[0] == "~":
+    if path.parts[:1] == ("~",):
         if not os.path.isdir(user.pw_dir):
             raise Refusal(
                 f"{user.pw_name} has no home on {os.uname().nodename}: {user.pw_dir} does not exist",

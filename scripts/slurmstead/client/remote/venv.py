@@ -43,12 +43,12 @@ class Python(NamedTuple):
 
 
 def find_python(wanted: str | None) -> Python:
-    """Return the node's python3, or its Python of a version such as 3.11.
+    """Return the first python3 in PATH, or the first Python of a version such as 3.11.
 
-    :raises BuildError: the node does not have it
+    :raises BuildError: the node, or the image, does not have it
     """
     name = f"python{wanted}" if wanted else "python3"
-    path = shutil.which(name, path="/usr/local/bin:/usr/bin:/bin")
+    path = shutil.which(name)
     if path is None:
         raise BuildError(f"{os.uname().nodename} has no {name}. Choose a version that all nodes have.")
     if os.path.realpath(path) == os.path.realpath(sys.executable):
@@ -64,12 +64,15 @@ def find_python(wanted: str | None) -> Python:
 
 
 def key(wanted: Mapping[str, Any], python: Python) -> str:
-    """Return the name of an environment, a digest of everything that determines its content.
+    """Return the name of an environment, a digest of everything that determines its content and where it works.
+
+    An environment has a link to its interpreter, which another node or image may not have.
 
     >>> key({"requirements": "rich==13"}, Python("/usr/bin/python3", "3.11", "linux-x86_64"))
     'py3.11-linux-x86_64-641c9099e47a7e04'
     """
-    content = {name: wanted.get(name) for name in ("requirements", "wheels_digest", "index")}
+    content = {name: wanted.get(name) for name in ("requirements", "wheels_digest", "index", "container")}
+    content["interpreter"] = os.path.realpath(python.path)
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
     return f"py{python.version}-{python.platform}-{digest[:16]}"
 

@@ -205,7 +205,7 @@ def test_a_rerun_that_was_cut_goes_on_from_python(monkeypatch: pytest.MonkeyPatc
             asked.append(id)
             if len(asked) == 1:
                 raise UnreachableError("cut")
-            return {"id": id, "jobs": ["8"], "directory": "/r"}
+            return {"id": id, "jobs": ["8"], "directory": "/r", "again": False}
 
     monkeypatch.setattr(submitting, "Connection", lambda *_: contextlib.nullcontext(Cut()))
     client = api.Client("h")
@@ -214,6 +214,31 @@ def test_a_rerun_that_was_cut_goes_on_from_python(monkeypatch: pytest.MonkeyPatc
 
     assert client.rerun("r").id == asked[0]
     assert client.rerun("r").id not in asked[:2]
+
+
+@pytest.mark.parametrize(("state", "continues"), [("running", True), ("completed", True), ("cancelled", False)])
+def test_a_rerun_whose_answer_was_lost_is_not_reported_as_new(
+    monkeypatch: pytest.MonkeyPatch, state: str, continues: bool
+) -> None:
+    made: list[str] = []
+
+    class Lost:
+        def ask(self, action: str, **request: Any) -> dict[str, Any]:
+            if action == "jobs":
+                return {"jobs": [{"state": state}]}
+            again = request["id"] in made
+            made.extend([] if again else [request["id"]])
+            if made == [request["id"]] and not again:
+                raise UnreachableError("cut")
+            return {"id": request["id"], "jobs": [str(len(made))], "directory": "/r", "again": again}
+
+    monkeypatch.setattr(submitting, "Connection", lambda *_: contextlib.nullcontext(Lost()))
+    client = api.Client("h")
+    with pytest.raises(UnreachableError):
+        client.rerun("r")
+    job = client.rerun("r")
+
+    assert (job.id, job.again) == ((made[0], True) if continues else (made[1], False))
 
 
 def test_who_reads_only_the_first_line_of_a_submission_has_it_all(monkeypatch: pytest.MonkeyPatch) -> None:

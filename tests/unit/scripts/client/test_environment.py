@@ -38,6 +38,7 @@ def test_the_lock_says_more_than_the_wish(tmp_path: pathlib.Path) -> None:
     [
         ("requirements_txt", "# nothing\n\n"),
         ("pyproject_toml", "[tool.x]\n"),
+        ("pyproject_toml", "[tool]\npoetry = 'x'\n"),
         ("pyproject_toml", "[tool.poetry.dependencies]\npython = '^3.11'\n"),
         ("pyproject_toml", "[project]\ndependencies = []\n"),
     ],
@@ -90,6 +91,11 @@ def test_what_only_this_computer_has_is_refused(tmp_path: pathlib.Path, line: st
             "in a table that only Poetry reads",
         ),
         ("pyproject.toml", b'[project]\ndependencies = "rich"\n', "to be a list of strings, seen 'rich'"),
+        (
+            "pylock.toml",
+            b'lock-version = "1.0"\n[[packages]]\nversion = "1"\n',
+            "expected a name in each of its packages",
+        ),
         ("pyproject.toml", b'project = "rich"\n', "to be a list of strings, seen 'rich'"),
         ("pyproject.toml", b'[project]\ndependencies = ["a @ file:///a"]\n', "is a package on this computer"),
     ],
@@ -172,6 +178,8 @@ WANTED: dict[str, Any] = {"requirements": "a==1\n", "index": None}
         ({**WANTED, "requirements": "a==2\n"}, PYTHON),
         ({**WANTED, "index": "https://packages.example"}, PYTHON),
         ({**WANTED, "wheels_digest": "ff"}, PYTHON),
+        ({**WANTED, "container": "/share/images/python"}, PYTHON),
+        (WANTED, PYTHON._replace(path="/usr/local/bin/python3")),
         (WANTED, PYTHON._replace(version="3.13")),
         (WANTED, PYTHON._replace(platform="linux-aarch64")),
     ],

@@ -173,6 +173,32 @@ def test_a_signal_reaches_what_the_program_started(store: Store, start: Start) -
     assert (store.run("r1") / "stdout").read_text() == "saved\n\n"
 
 
+def test_what_a_program_leaves_in_the_background_changes_no_result(store: Store, start: Start) -> None:
+    main = """
+        import subprocess
+        subprocess.Popen(["sh", "-c", "echo $$ >pid; while :; do echo more; done"])
+        open("big", "wb").write(bytes(30_000_000))
+        """
+    start({"main.py": main})
+    place = store.run("r1")
+    listed = json.loads((place / "manifest.json").read_text())
+    sizes = {entry["path"]: entry.get("size") for entry in listed}
+
+    assert result(place)["state"] == "completed"
+    assert (place / "stdout").stat().st_size == sizes["stdout"] > 0
+
+
+def test_the_python_of_an_image_runs_its_programs(
+    store: Store, start: Start, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An image has its packages in /opt/venv, which comes first in PATH."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'venv' / 'bin'}:{os.environ['PATH']}")
+    start({"main.py": "import sys; print(sys.prefix)"})
+
+    assert (store.run("r1") / "stdout").read_text() == f"{tmp_path / 'venv'}\n"
+
+
 def test_a_program_that_ends_well_when_it_is_told_to_is_completed(store: Store, start: Start) -> None:
     main = """
         import os, signal, sys, time

@@ -2,11 +2,14 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import hashlib
 import io
 import pathlib
+import shutil
 import threading
 import time
+import types
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,8 +18,9 @@ from rich.console import Console
 
 from slurmstead.client import actions, results, transfer
 from slurmstead.client import head as heads
+from slurmstead.client.records import State
 from slurmstead.client.submitting import Silent
-from slurmstead.errors import CheckFailed, MachineError, UnreachableError, UsageError
+from slurmstead.errors import CheckFailed, MachineError, TaskError, UnreachableError, UsageError
 
 SUMMARY = {
     "id": "r1",
@@ -36,6 +40,7 @@ SUMMARY = {
     "directory": "/r1",
     "tasks": [{"task": 0, "state": "completed"}],
 }
+STATE = State.read(SUMMARY)
 
 
 class Head:
@@ -49,13 +54,14 @@ class Head:
         self.copied: list[str] = []
         self.hashed: list[int] = []
         self.block: int | None = None
+        self.summary = SUMMARY
 
     def ask(self, action: str, **_: Any) -> dict[str, Any]:
         assert action == "results"
         if self.hashed:
             return {"run": "r1", "size": 100, "hashed": self.hashed.pop(0)}
         files = [{"path": name, "size": len(text), **self.sum(text.encode())} for name, text in self.contents.items()]
-        return {"run": "r1", "task": self.task, "directory": "/r1", "summary": SUMMARY, "files": files}
+        return {"run": "r1", "task": self.task, "directory": "/r1", "summary": self.summary, "files": files}
 
     def sum(self, content: bytes) -> dict[str, Any]:
         if self.block is None:
@@ -92,7 +98,7 @@ def fetch(head: Head, into: pathlib.Path) -> results.Fetched:
 def test_a_file_is_fetched_once(head: Head, tmp_path: pathlib.Path) -> None:
     assert [fetch(head, tmp_path).new, fetch(head, tmp_path).new] == [3, 0]
     assert head.copied == ["a", "b", "c"]
-    assert results.is_complete(tmp_path / "r1")
+    assert results.is_complete(tmp_path / "r1", STATE)
 
 
 class Watcher(Silent):
@@ -135,20 +141,20 @@ def test_a_long_file_is_verified_by_its_blocks(head: Head, tmp_path: pathlib.Pat
 def test_one_task_is_not_the_whole_run(head: Head, tmp_path: pathlib.Path) -> None:
     head.task = 0
     fetch(head, tmp_path)
-    part = results.is_complete(tmp_path / "r1")
+    part = results.is_complete(tmp_path / "r1", STATE)
     head.task = None
     fetch(head, tmp_path)
     head.task = 0
     fetch(head, tmp_path)
 
-    assert [part, results.is_complete(tmp_path / "r1")] == [False, True]
+    assert [part, results.is_complete(tmp_path / "r1", STATE)] == [False, True]
 
 
 def test_a_fetch_that_was_cut_goes_on(head: Head, tmp_path: pathlib.Path) -> None:
     head.cut = "b"
     with pytest.raises(UnreachableError):
         fetch(head, tmp_path)
-    assert not results.is_complete(tmp_path / "r1")
+    assert not results.is_complete(tmp_path / "r1", STATE)
 
     assert fetch(head, tmp_path).new == 1
     assert head.copied == ["a", "b", "c"]
@@ -168,7 +174,7 @@ def test_a_file_that_is_always_wrong_is_not_believed(head: Head, tmp_path: pathl
         fetch(head, tmp_path)
 
     assert not (tmp_path / "r1" / "b").exists()
-    assert not results.is_complete(tmp_path / "r1")
+    assert not results.is_complete(tmp_path / "r1", STATE)
 
 
 def test_what_its_owner_changed_is_left_alone_and_what_they_removed_comes_again(
@@ -210,6 +216,42 @@ def test_a_run_that_cannot_be_fetched_keeps_no_other_back(
         actions.fetch(Console(file=out), Console(file=out), heads.Head("h"), ["r1", "r1"], tmp_path, everything=False)
 
     assert "r1: 1 file fetched" in out.getvalue()
+
+
+def test_a_run_that_does_not_fit_keeps_no_other_back(
+    head: Head, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = iter([0, 10**9])
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: types.SimpleNamespace(free=next(room)))
+    monkeypatch.setattr(actions, "Connection", lambda *_: contextlib.nullcontext(head))
+    out = io.StringIO()
+    with pytest.raises(TaskError, match="only 0 are free"):
+        actions.fetch(Console(file=out), Console(file=out), heads.Head("h"), ["r1", "r1"], tmp_path, everything=False)
+
+    assert "r1: 3 files fetched" in out.getvalue()
+
+
+def test_another_run_of_the_same_name_replaces_no_results(head: Head, tmp_path: pathlib.Path) -> None:
+    fetch(head, tmp_path)
+
+    head.summary = {**SUMMARY, "submitted": 5}
+    head.contents = {"a": "other"}
+    with pytest.raises(UsageError, match="an earlier run of the same name"):
+        fetch(head, tmp_path)
+    assert not results.is_complete(tmp_path / "r1", dataclasses.replace(STATE, submitted=5))
+    assert (tmp_path / "r1" / "a").read_text() == "one"
+
+
+def test_a_link_among_the_results_leads_nowhere(head: Head, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "key").write_text("mine")
+    fetch(head, tmp_path)
+    (tmp_path / "r1" / "link").symlink_to(tmp_path / "elsewhere")
+    head.contents = {"link/key": "theirs"}
+    with pytest.raises(UsageError, match="leads out of the results"):
+        fetch(head, tmp_path)
+
+    assert (tmp_path / "elsewhere" / "key").read_text() == "mine"
 
 
 def test_where_nothing_can_be_written_is_said(head: Head, tmp_path: pathlib.Path) -> None:

@@ -34,6 +34,7 @@ def test_options_win_over_the_file(tmp_path: pathlib.Path) -> None:
         ("cpus = true\n", "expected cpus to be a number, seen True", ""),
         ('args = "x"\n', "expected args to be a list of strings", ""),
         ("cpus = \n", "is not TOML", "toml.io"),
+        ('ssh_config = "config"\n', "a configuration of ssh can run commands", "client.toml, or use --ssh-config"),
     ],
 )
 def test_a_wrong_file_is_refused_with_what_to_do(tmp_path: pathlib.Path, text: str, said: str, hint: str) -> None:

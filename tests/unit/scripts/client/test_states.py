@@ -205,6 +205,17 @@ def test_a_run_is_cancelled_although_the_disk_is_full(
     assert fake_slurm.cancelled == ["1", "2"]
 
 
+def test_a_name_that_is_empty_is_no_run(chunks: Store) -> None:
+    """In a script, `stead cancel "$JOB"` without JOB must not cancel the only run."""
+    with pytest.raises(WrongRequest, match="is empty"):
+        main.answer(chunks, {"action": "cancel", "jobs": [""]}, b"")
+
+
+def test_a_directory_without_a_root_is_refused() -> None:
+    with pytest.raises(WrongRequest, match="is not absolute"):
+        store.open_store(".")
+
+
 def test_one_task_of_an_array_is_made_again_with_its_item(chunks: Store) -> None:
     answer = main.answer(chunks, {"action": "rerun", "job": "2_1", "id": "r2"}, bundle.program())
     request = store.read_json(chunks.run("r2") / "request.json")

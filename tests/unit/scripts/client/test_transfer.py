@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from slurmstead.client import transfer
+from slurmstead.client import files, transfer
 from slurmstead.client.connection import Connection
 from slurmstead.client.head import Head
 from slurmstead.errors import UnreachableError
@@ -100,6 +100,26 @@ def test_a_file_that_is_half_copied_is_none_of_the_run(connection: Connection, t
 
     (seen,) = (tmp_path / "share" / "seen").read_text().splitlines()
     assert pathlib.Path(seen).parent.name == "incoming"
+
+
+def test_what_an_ignore_file_excludes_stays_here(connection: Connection, tmp_path: pathlib.Path) -> None:
+    """With a directory's name rsync would copy what is in it."""
+    folder = tmp_path / "folder"
+    (folder / "data" / "below").mkdir(parents=True)
+    (folder / "empty").mkdir()
+    (folder / ".gitignore").write_text("*.bin\n")
+    (folder / "data" / "big.bin").write_text("secret")
+    for name in ("cluster", "incoming"):
+        (tmp_path / name).mkdir()
+    names = [file.path for file in files.collect(folder).files]
+    transfer.push(connection, folder, names, str(tmp_path / "cluster"), [], str(tmp_path / "incoming"), lambda _: None)
+
+    assert sorted(str(path.relative_to(tmp_path / "cluster")) for path in (tmp_path / "cluster").rglob("*")) == [
+        ".gitignore",
+        "data",
+        "data/below",
+        "empty",
+    ]
 
 
 def test_names_and_links_of_any_kind_arrive_as_they_are(connection: Connection, tmp_path: pathlib.Path) -> None:
