@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 module: power
 short_description: Switch machines on and off, or ask whether they are on
 description:
-  - Runs on the control node, which reaches the BMCs. C(off) cuts the supply; shut the system down before.
+  - Runs on the control node, which reaches the BMCs. C(off) cuts the supply of a machine whose system was shut down.
   - Never fails because of a machine, so that its task can hide the credentials; see RV(problems).
 attributes:
   check_mode: {support: full}
@@ -16,6 +16,7 @@ attributes:
 options:
   machines: {type: list, elements: dict, required: true, description: The fields of power.model.Machine, of each.}
   state: {type: str, choices: [status, "on", "off"], required: true, description: What to do.}
+  force: {type: bool, default: false, description: Also cut the supply of a system that runs.}
 author: [Slurmstead]
 """
 
@@ -48,13 +49,17 @@ def main() -> None:
         argument_spec={
             "machines": {"type": "list", "elements": "dict", "required": True, "options": OPTIONS},
             "state": {"type": "str", "choices": ["status", "on", "off"], "required": True},
+            "force": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     wanted = "status" if module.check_mode else str(module.params["state"])
     machines = [Machine.read(given) for given in module.params["machines"]]
+    cuts = wanted == "off" and not module.params["force"]
     with ThreadPoolExecutor(16) as pool:
-        done: list[Any] = list(pool.map(lambda machine: switch.switch(machine, wanted), machines))
+        done: list[Any] = list(
+            pool.map(lambda machine: switch.cut(machine) if cuts else switch.switch(machine, wanted), machines)
+        )
     module.exit_json(
         changed=any(one.changed for one in done),
         power={one.name: one.power for one in done},

@@ -380,6 +380,12 @@ POWER_CASES = {
         'is "https://bmc1", which is not an address. Write it as in 192.168.2.11, [fd00::9] or 192.168.2.11:8443.',
         **{**BMC, "power_address": "https://bmc1"},
     ),
+    "a name that cannot be one": case(
+        "power_address",
+        "10.0.0..1",
+        'is "10.0.0..1", which is not an address. Write it as in 192.168.2.11, [fd00::9] or 192.168.2.11:8443.',
+        **{**BMC, "power_address": "10.0.0..1"},
+    ),
     "a port that no BMC has": case(
         "power_address",
         "10.0.0.1:99999",

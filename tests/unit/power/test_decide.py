@@ -32,6 +32,10 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(asleep=True), None),
         (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(appeared=1), Act.SHUT_DOWN),
         (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),
+        # A boot for which Slurm did not wait, or a system that halted.
+        (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(silent=100), None),
+        (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(silent=100, appeared=900), None),
+        (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(silent=100, appeared=400), Act.CUT),
         (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(told=900, silent=999), None),
         (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(told=600), Act.CUT),
         (Seen(IDLE, 1000, answers=True, supply=True), Memory(told=600), None),

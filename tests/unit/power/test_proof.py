@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import pathlib
+import subprocess
 from collections.abc import Iterator
 
 import pytest
@@ -126,6 +127,19 @@ def test_what_slurmctld_knew_before_does_not_count_as_registered(world: World) -
         proof.wake(world.machine, OLD, world.nodes, 0.3)
 
 
-def test_without_a_key_control_does_not_shut_down_what_needs_ssh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proof.shutdown, "KEY", "/nonexistent/power-key")
-    assert proof.down(Machine("node1", "wake_on_lan", mac="52:54:00:00:00:01")) is None
+def test_control_does_not_shut_down_by_ssh_what_does_not_know_its_key(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine that may sleep made the key, but this one does not have it."""
+    (tmp_path / "power.json").write_text('{"sleepers": [{"machine": {"name": "node2", "method": "plug"}}]}')
+    machine = Machine("node1", "wake_on_lan", mac="52:54:00:00:00:01")
+    for path in ("power.json", "none"):
+        monkeypatch.setattr(proof.watch, "CONFIGURATION", tmp_path / path)
+        assert proof.down(machine) is None
+
+
+def test_a_machine_that_was_replaced_has_another_host_key() -> None:
+    settings = ["ssh", "-G", *proof.shutdown.SSH[1:], "root@node1"]
+    found = subprocess.run(settings, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    assert {"stricthostkeychecking false", "userknownhostsfile /dev/null"} <= {*found}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
 
+from ansible.module_utils.slurmstead.power import switch as power_switch
 from ansible.module_utils.slurmstead.power.model import Machine
 from ansible.module_utils.slurmstead.power.switch import Done, switch
 from tests import power_devices as devices
@@ -55,6 +57,21 @@ def test_a_broken_device_is_a_problem(device: Device) -> None:
     assert switch(machine(device), "status") == Done(
         "node1", "error", problem=f"{device.address} answers HTTP 500 to /relay/0"
     )
+
+
+@pytest.mark.parametrize(("answers", "switched"), [([True], []), ([True, False], ["off"]), ([False], ["off"])])
+def test_only_a_system_that_has_shut_down_loses_its_supply(
+    device: Device, monkeypatch: pytest.MonkeyPatch, answers: list[bool], switched: list[str]
+) -> None:
+    """The operator's computer may not have reached the machine, and taken it for off."""
+    for name, value in (("SILENCE", 0.1), ("QUIET", 0.1), ("PAUSE", 0.02)):
+        monkeypatch.setattr(power_switch, name, value)
+    monkeypatch.setattr(power_switch.shutdown, "answers", lambda _: answers.pop(0) if answers[1:] else answers[0])
+    device.on = True
+    done = power_switch.cut(dataclasses.replace(machine(device), host="10.0.0.3"))
+
+    assert device.switched == switched
+    assert done.problem == ("" if switched else "its system still answers at 10.0.0.3, so its supply was not cut")
 
 
 def test_wake_on_lan_cuts_nothing() -> None:

@@ -45,3 +45,31 @@ def test_a_slow_boot_is_not_cut_off(tmp_path: pathlib.Path, monkeypatch: pytest.
 
     assert acts == ["switch on"] * 4
     assert device.switched == ["0", "1"]
+
+
+def test_a_defect_with_one_machine_does_not_keep_the_others_awake(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = "".join(f"NodeName={name} State=IDLE LastBusyTime=2026-11-25T10:00:00\n" for name in ("node1", "node2"))
+    updates: list[str] = []
+
+    def run(*words: str, **_: float) -> tuple[int, str, str]:
+        updates.extend(words[2:] if "update" in words else [])
+        return 0, shown, ""
+
+    def broken(machine: Machine) -> bool:
+        if machine.name == "node1":
+            raise UnicodeError("label empty or too long")
+        return True
+
+    monkeypatch.setattr(watch, "run", run)
+    monkeypatch.setattr(watch.shutdown, "answers", broken)
+    sleepers = tuple(Sleeper(Machine(name, "wake_on_lan"), idle=60) for name in ("node1", "node2"))
+    notes: list[str] = []
+    for _ in range(2):
+        memories = Memories(tmp_path / "memory.json")
+        Watch(Configuration(sleepers), memories, lambda entry: notes.append(f"{entry.node} {entry.why}")).look()
+
+    assert updates == ["nodename=node2", "state=power_down"] * 2
+    assert notes[0] == "node1 look at it: UnicodeError('label empty or too long')"
+    assert [note.partition(" ")[0] for note in notes] == ["node1", "node2", "node2"]

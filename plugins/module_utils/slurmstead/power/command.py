@@ -27,7 +27,7 @@ class Command:
         command = list(machine.commands[verb])
         try:
             done = subprocess.run(
-                command, env=own, capture_output=True, text=True, timeout=machine.seconds, check=False
+                command, env=own, capture_output=True, text=True, errors="replace", timeout=machine.seconds, check=False
             )
         except subprocess.TimeoutExpired:
             raise PowerError(f"{command[0]} did not end within {machine.seconds:.0f} s") from None

@@ -78,7 +78,7 @@ class Memory:
     attempts: int = 0
     """how often since slurmctld has waited for it"""
     appeared: float = 0.0
-    """since when it has been on although slurmctld has powered it down"""
+    """since when it has been on, and was not told to shut down, although slurmctld has powered it down"""
     failed_at: float = 0.0
     """the last failure that was counted"""
     failures: int = 0
@@ -168,14 +168,17 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         if seen.now - node.failed_at >= PAUSE * 2 ** (memory.failures - 1):
             return Act.RESUME, f"it did not wake, attempt {memory.failures} of {ATTEMPTS}", memory
         return None, "", memory
-    if memory.asleep:
-        # Its button, or a person: it has the time of a boot to register, which makes it awake for slurmctld.
+    if memory.asleep or not (seen.answers or memory.appeared):
+        # Its button, a person, or a boot for which slurmctld did not wait: it has the time of a boot to register, which
+        # makes it awake for slurmctld.
         memory = dataclasses.replace(memory, asleep=False, appeared=seen.now)
     if seen.operation or (memory.appeared and seen.now - memory.appeared < resume_timeout):
         return None, "", memory
     why = "Slurm has powered it down" if not memory.appeared else "it is on, but Slurm has powered it down"
-    memory = dataclasses.replace(memory, told=seen.now, appeared=0.0)
-    return (Act.SHUT_DOWN, why, memory) if seen.answers else (None, "", memory)
+    if not seen.answers:
+        why = f"it has been on for {resume_timeout:.0f} s without an answer, and Slurm has powered it down"
+        return Act.CUT, why, dataclasses.replace(memory, appeared=0.0)
+    return Act.SHUT_DOWN, why, dataclasses.replace(memory, told=seen.now, appeared=0.0)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 
+from ansible.module_utils.slurmstead.power import address
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
 
 REFUSED = re.compile("unauthorized|password|privilege|RAKP 2 HMAC|invalid user name", re.IGNORECASE)
@@ -14,6 +15,7 @@ REFUSED = re.compile("unauthorized|password|privilege|RAKP 2 HMAC|invalid user n
 
 STATUS = re.compile(r"Chassis Power is (on|off)")
 
+PORT = 623
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -27,10 +29,10 @@ class Ipmi:
 
     def _run(self, *words: str) -> str:
         machine = self.machine
-        host, _, port = machine.address.partition(":")
+        host, port = address.split(machine.address, PORT)
         # -N and -R: seconds until ipmitool repeats a packet, and how often. Without -v, it does not tell a wrong
         # password from a BMC that is off.
-        command = ["ipmitool", "-I", "lanplus", "-H", host, "-p", port or "623", "-U", machine.user, "-E"]
+        command = ["ipmitool", "-I", "lanplus", "-H", host, "-p", str(port), "-U", machine.user, "-E"]
         command += [
             *(["-C", str(machine.cipher)] if machine.cipher else []),
             "-v",

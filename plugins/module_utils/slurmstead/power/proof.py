@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import pathlib
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from ansible.module_utils.slurmstead.power import shutdown
+from ansible.module_utils.slurmstead.power import shutdown, watch
 from ansible.module_utils.slurmstead.power.methods import method
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError
 from ansible.module_utils.slurmstead.power.node import FALLING, RISING
@@ -53,11 +52,11 @@ def check(machine: Machine, nodes: Nodes) -> tuple[str, bool | None]:
 def down(machine: Machine) -> float | None:
     """Shut the system down as power saving does; returns the seconds until it was silent.
 
-    Returns None if control cannot: the key for it exists only after an `up` with power_idle.
+    Returns None if control cannot: the machine accepts its key only after an `up` with power_idle for this machine.
 
     :raises PowerError: it was not told, or still answers
     """
-    if not method(machine).orderly and not pathlib.Path(shutdown.KEY).exists():
+    if not method(machine).orderly and not watch.may_sleep(machine.name):
         return None
     began = time.monotonic()
     shutdown.shut_down(machine)

@@ -12,11 +12,10 @@ from ansible.module_utils.slurmstead.reach.commands import run
 KEY = "/etc/slurmstead/power-key"
 """It may do nothing on a worker but shut it down; see roles/power."""
 
-KNOWN = "/var/lib/slurmstead/power/known_hosts"
 SSH = (
     *("ssh", "-i", KEY, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"),
-    # The key opens nothing, so an impostor gains nothing by it.
-    *("-o", "StrictHostKeyChecking=accept-new", "-o", f"UserKnownHostsFile={KNOWN}"),
+    # The key opens nothing, so an impostor gains nothing by it; and a machine that was replaced has another key.
+    *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"),
 )
 
 SSH_PORT = 22

@@ -6,13 +6,20 @@ from __future__ import annotations
 import dataclasses
 import time
 
+from ansible.module_utils.slurmstead.power import shutdown
 from ansible.module_utils.slurmstead.power.methods import method
 from ansible.module_utils.slurmstead.power.model import Machine, Method, PowerError
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
 SETTLE = 15.0
 """Seconds in which a device has to report what was set."""
 
 PAUSE = 0.5
+
+SILENCE = 60.0
+"""Seconds in which a system that is shutting down falls silent."""
+QUIET = 15.0
+"""Seconds that a silent system may need to halt, if its device does not show that it has."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +56,23 @@ def switch(machine: Machine, state: str, settle: float = SETTLE) -> Done:
         said = f"its device accepted `{state}` and still reports {_word(after)} after {settle:.0f} s"
         return Done(machine.name, _word(after), problem=said)
     return Done(machine.name, _word(after), changed=True)
+
+
+def cut(machine: Machine) -> Done:
+    """Cut the supply of a machine that has been shut down; while its system answers, nothing is cut.
+
+    The computer that shut it down may have reached another machine, or none, so only what is seen from here counts.
+    """
+    try:
+        power = method(machine)
+        if power.is_on() is not False:
+            if wait_while(lambda: shutdown.answers(machine), SILENCE, PAUSE):
+                said = f"its system still answers at {machine.host}, so its supply was not cut"
+                return Done(machine.name, _word(power.is_on()), problem=said)
+            wait_while(lambda: power.is_on() is not False, QUIET, PAUSE)
+    except PowerError as error:
+        return Done(machine.name, "error", problem=str(error))
+    return switch(machine, "off")
 
 
 def _can_cut(machine: Machine) -> bool:

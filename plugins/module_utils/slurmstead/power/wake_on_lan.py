@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 
+from ansible.module_utils.slurmstead.power import address
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError
 
 PORT = 9
@@ -29,12 +30,12 @@ class WakeOnLan:
 
     def on(self, stale: bool = False) -> None:
         """Send the packet three times: UDP can lose one, and a machine that is on ignores it."""
-        host, _, port = self.machine.broadcast.partition(":")
+        target = address.split(self.machine.broadcast, PORT)
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
                 for _ in range(3):
-                    sender.sendto(packet(self.machine.mac), (host, int(port or PORT)))
+                    sender.sendto(packet(self.machine.mac), target)
         except OSError as error:
             raise PowerError(f"no packet can be sent to {self.machine.broadcast}: {error}") from None
 

@@ -34,6 +34,7 @@ STATE = pathlib.Path("/var/lib/slurmstead/power")
 LOG = pathlib.Path("/var/log/slurmstead/power.log")
 
 ASK = "ask whether it is on"
+LOOK = "look at it"
 UPDATES = {
     Act.SLEEP: (("state=power_down",),),
     Act.BELIEVE: (("state=power_down_force",),),
@@ -75,6 +76,13 @@ class Configuration:
         values = json.loads(text)
         sleepers = tuple(Sleeper(Machine.read(one.pop("machine")), **one) for one in map(dict, values.pop("sleepers")))
         return cls(sleepers, **values)
+
+
+def may_sleep(name: str) -> bool:
+    """Whether the last `up` let the machine sleep, and so let this one shut it down."""
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        return name in {one.machine.name for one in Configuration.read(CONFIGURATION.read_text()).sleepers}
+    return False
 
 
 @contextlib.contextmanager
@@ -136,7 +144,7 @@ class Watch:
         operation = cluster_lock.is_held()
         known = {one.machine.name: one for one in self.configuration.sleepers if one.machine.name in nodes}
         with ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda name: self._one(known[name].machine, nodes[name], operation), known))
+            list(pool.map(lambda name: self._guarded(known[name].machine, nodes[name], operation), known))
         if not operation:
             self._let_sleep(known, nodes)
         for name, reason in missed.forgotten(fields).items():
@@ -156,10 +164,21 @@ class Watch:
         idlers = [
             decide.Idler(name, now - node.idle_since if node.idle_since else 0.0, one.idle, one.watts)
             for name, one in known.items()
-            if (node := nodes[name]).idle and not self._is_refused(one.machine)
+            if (node := nodes[name]).idle
+            and not self._is_refused(one.machine)
+            and f"{name} {LOOK}" not in self.memories.failed
         ]
         for name in decide.sleepers(idlers, self.configuration.keep):
             self._act(Act.SLEEP, "it has had no job for long enough", known[name].machine)
+
+    def _guarded(self, machine: Machine, node: Node, operation: bool) -> None:
+        """Look at one machine; a defect of ours with one must not keep the others from sleeping and waking."""
+        try:
+            self._one(machine, node, operation)
+        except Exception as error:
+            self._failed(machine, PowerError(repr(error)), LOOK)
+        else:
+            self.memories.failed.pop(f"{machine.name} {LOOK}", None)
 
     def _one(self, machine: Machine, node: Node, operation: bool) -> None:
         name = machine.name

@@ -77,7 +77,8 @@ def exchange(
         answer = connection.getresponse()
         found = {name.lower(): value for name, value in answer.getheaders()}
         return answer.status, answer.read(LARGEST), found
-    except (OSError, http.client.HTTPException) as error:
+    # ValueError: a name that cannot be one, such as that of two dots.
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise PowerError(f"{machine.address} does not answer: {error or type(error).__name__}") from None
     finally:
         connection.close()

@@ -10,26 +10,27 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 from ansible.module_utils.slurmstead.network.plan import MAC
-from ansible.module_utils.slurmstead.power import times
+from ansible.module_utils.slurmstead.power import address, times
 
-_ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>[0-9]{1,5}))?")
 _CERTIFICATE = re.compile(r"[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}")
 
 WITH_ADDRESS = ("ipmi", "plug", "redfish", "turing_pi")
 WITH_PASSWORD = ("ipmi", "redfish", "turing_pi")
 
 
-def _host(address: str) -> str:
-    """Return the host of HOST or HOST:PORT; of anything else, nothing."""
-    found = _ADDRESS.fullmatch(address)
-    return found["host"] if found and 1 <= int(found["port"] or 1) <= 65535 else ""
+def _is_address(text: str) -> bool:
+    try:
+        address.split(text, port=1)
+    except ValueError:
+        return False
+    return True
 
 
 def power_has_an_address(power_method: str, power_address: str) -> Iterator[Violation]:
     """What is reached over the network has an address, and a port if it needs one; a URL is not one."""
     if power_method in WITH_ADDRESS and not power_address:
         yield "power_address", f"is empty, but power_method is {power_method}", "Write the address of its BMC or plug"
-    elif power_address and not _host(power_address):
+    elif power_address and not _is_address(power_address):
         yield (
             "power_address",
             f"is {shown(power_address)}, which is not an address",
@@ -64,7 +65,7 @@ def power_card_is_known(power_method: str, power_mac: str) -> Iterator[Violation
 def power_broadcast_is_an_address(power_broadcast: str) -> Iterator[Violation]:
     """A magic packet goes to an address, so that no name must be found first."""
     try:
-        ipaddress.IPv4Address(_host(power_broadcast))
+        ipaddress.IPv4Address(address.split(power_broadcast, port=1)[0])
     except ValueError:
         yield (
             "power_broadcast",
