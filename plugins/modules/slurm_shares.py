@@ -54,6 +54,7 @@ from ansible.module_utils.slurmstead.accounting import difference, storage
 from ansible.module_utils.slurmstead.accounting.difference import Change
 from ansible.module_utils.slurmstead.accounting.storage import StorageError
 from ansible.module_utils.slurmstead.accounting.wanted import Declared, wanted
+from ansible.module_utils.slurmstead.identity import departures
 
 PEOPLE = range(1000, 60000)
 """Numbers of people (Debian Policy 9.2.2)."""
@@ -84,9 +85,12 @@ def present(host: str, cluster: str) -> difference.Present:
 
 
 def plan(params: dict[str, Any], people: list[str]) -> list[Change]:
-    """Return the differences now. Raises StorageError."""
+    """Return the differences now. Raises StorageError, and ValueError if the record of accounts cannot be read."""
     names = ("template", "low", "people", "accounts", "users", "qos")
     cluster, found = params["cluster"], present(params["host"], params["cluster"])
+    # Who left keeps the account of before, and its limits: their jobs may go on, and submit others.
+    left = {name for name, made in (departures.read() or {}).items() if made.left}
+    people = [name for name in people if name not in left or name not in found.defaults]
     new = wanted(Declared(**{name: params[name] for name in names}), people)
     gone = difference.removals(cluster, params["remove_users"], params["remove_accounts"], found)
     return [*difference.changes(cluster, new, found), *gone]
@@ -135,7 +139,7 @@ def main() -> None:
             if left := plan(params, people):
                 rest = "\n".join(change.line for change in left[:10])
                 module.fail_json(msg=f"sacctmgr did not make these changes: {said}\n{rest}")
-    except (StorageError, OSError) as error:
+    except (StorageError, OSError, ValueError) as error:
         module.fail_json(msg=f"the shares were not set: {error}")
     lines = [change.line for change in changes]
     shown = [{"prepared": "".join(f"{line}\n" for line in lines)}] if lines else []

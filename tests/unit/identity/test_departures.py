@@ -78,8 +78,18 @@ def test_jobs_are_cancelled_when_a_user_leaves_and_not_later() -> None:
     assert marked(record, ["alice", "bob"], jobs=True) == {"alice": Made(2001, True, True), "bob": Made(2002, True)}
 
 
-def test_jobs_of_a_user_whose_time_is_over_go_on() -> None:
-    assert marked({"alice": Made(2001)}, ["alice"], jobs=True, expired=["alice"]) == {"alice": Made(2001, True)}
+def test_jobs_of_a_user_whose_time_is_over_go_on_until_the_user_is_removed() -> None:
+    over = marked({"alice": Made(2001)}, ["alice"], jobs=True, expired=["alice"])
+    again = marked(settled(over, ["alice"], []), ["alice"], jobs=True, expired=["alice"])
+    removed = marked(again, ["alice"], jobs=True)
+
+    assert over == again == {"alice": Made(2001, left=True, over=True)}
+    assert removed == {"alice": Made(2001, left=True, jobs=True)}
+    assert marked(again, ["alice"], jobs=False) == {"alice": Made(2001, left=True)}
+
+
+def test_jobs_of_a_user_who_came_back_go_on() -> None:
+    assert marked({"alice": Made(2001, left=True, jobs=True)}, [], jobs=True) == {"alice": Made(2001, left=True)}
 
 
 def test_what_remains_to_be_done_is_kept_for_the_next_run() -> None:

@@ -33,6 +33,16 @@ def test_who_is_in_both_is_named(tmp_path: pathlib.Path) -> None:
     assert said(tmp_path, accounts_users=users) == ["FILE: ann is in accounts_users too. Remove one of them."]
 
 
+def test_a_value_of_another_type_hides_no_other_mistake(tmp_path: pathlib.Path) -> None:
+    """The check of variables reports the type."""
+    wrong = {name: 3 for name in ("celery_broker_users", "jupyterhub_administrators", "accounts_by_hand")}
+    wrong |= {"sandbox_accounts": True, "shares_accounts": "x", "accounts_groups": "y"}  # type: ignore[dict-item]
+
+    assert said(tmp_path, accounts_users=[{"name": "ann", "uid": 2001}], **wrong) == [
+        "FILE: ann is in accounts_users too. Remove one of them."
+    ]
+
+
 def test_people_and_their_groups_may_use_the_broker(tmp_path: pathlib.Path) -> None:
     users = {"accounts_users": [{"name": "carl", "uid": 2001}], "accounts_groups": [{"name": "lab", "gid": 3000}]}
 

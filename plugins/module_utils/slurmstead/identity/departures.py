@@ -37,6 +37,8 @@ class Made:
     """The jobs of its user remain to be cancelled; only on the node of slurmctld."""
     expires: str = ""
     """The day of expiry that we set; empty if we set none."""
+    over: bool = False
+    """Its user left because the time was over, so the jobs went on."""
 
 
 Record = Mapping[str, Made]
@@ -130,14 +132,18 @@ def departed(record: Record, users: Iterable[User], by_hand: Collection[str]) ->
 
 
 def marked(record: Record, gone: Collection[str], jobs: bool, expired: Collection[str] = ()) -> dict[str, Made]:
-    """Return the record in which users who are newly gone have left.
+    """Return the record in which users who are newly gone have left; the jobs of those who came back go on.
 
     :param jobs: their jobs remain to be cancelled, except those of users whose time is over (`expired`)
     """
-    return {
-        name: replace(made, left=True, jobs=jobs and name not in expired) if name in gone and not made.left else made
-        for name, made in record.items()
-    }
+    found = {}
+    for name, made in record.items():
+        over, is_new = name in expired, not made.left or (made.over and name not in expired)
+        if name in gone:
+            found[name] = replace(made, left=True, jobs=jobs and not over if is_new else made.jobs, over=over)
+        else:
+            found[name] = replace(made, jobs=False)
+    return found
 
 
 def settled(
@@ -150,6 +156,12 @@ def settled(
     """
     expiry = {user.name: user.expires for user in users}
     return {
-        name: Made(made.uid, name in gone, made.jobs and name in remaining, expiry.get(name, ""))
+        name: replace(
+            made,
+            left=name in gone,
+            jobs=made.jobs and name in remaining,
+            over=made.over and name in gone,
+            expires=expiry.get(name, ""),
+        )
         for name, made in record.items()
     }

@@ -29,7 +29,10 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
         return
     for host in list(inventory.groups.get(control, ()))[:1]:
         variables = inventory.hosts.get(host, {})
-        given = {key: variable.value for key, variable in variables.items() if variable.value}
+        # A value of another type is reported with the variables.
+        given: dict[str, Any] = {
+            key: variable.value for key, variable in variables.items() if isinstance(variable.value, (list, dict))
+        }
         users, groups, by_hand = (given.get(f"accounts_{key}", ()) for key in ("users", "groups", "by_hand"))
         if all(isinstance(one, Mapping) for one in (*users, *groups)):
             yield from _clashes(people, name, users, groups, by_hand)

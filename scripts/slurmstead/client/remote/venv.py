@@ -68,8 +68,8 @@ def key(wanted: Mapping[str, Any], python: Python) -> str:
 
     An environment has a link to its interpreter, which another node or image may not have.
 
-    >>> key({"requirements": "rich==13"}, Python("/usr/bin/python3", "3.11", "linux-x86_64"))
-    'py3.11-linux-x86_64-641c9099e47a7e04'
+    >>> key({"requirements": "rich==13"}, Python("/opt/none/python3", "3.11", "linux-x86_64"))
+    'py3.11-linux-x86_64-934f0ebb5e372fa8'
     """
     content = {name: wanted.get(name) for name in ("requirements", "wheels_digest", "index", "container")}
     content["interpreter"] = os.path.realpath(python.path)

@@ -1,0 +1,30 @@
+"""What slurm_shares changes in a database that already knows the people."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+
+import pytest
+
+from ansible.module_utils.slurmstead.accounting.difference import Present
+from ansible.module_utils.slurmstead.identity import departures
+from ansible.module_utils.slurmstead.identity.departures import Made
+
+
+def test_who_left_keeps_the_account_and_its_limits(
+    load_module: Callable[[str], types.ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load_module("slurm_shares")
+    record = {"ann": Made(2001, left=True), "bob": Made(2002, left=True), "eve": Made(2003)}
+    monkeypatch.setattr(departures, "read", lambda: record)
+    monkeypatch.setattr(module, "present", lambda *_: Present(defaults={"ann": "students"}))
+    params = {"cluster": "c", "host": "h", "template": "course", "low": "none", "people": [], "accounts": {}}
+    changes = module.plan(
+        params | {"users": {}, "qos": {}, "remove_users": [], "remove_accounts": []}, ["ann", "bob", "debian"]
+    )
+    lines = [change.command for change in changes]
+
+    assert not [line for line in lines if "ann" in line]
+    # Without an account, pending jobs of bob's would be refused.
+    assert [line for line in lines if "bob" in line and line.startswith("add user")]
