@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import json
 import pathlib
 import shutil
@@ -29,6 +30,24 @@ PROFILES = {
 }
 SQUEUE = "import subprocess; print(subprocess.check_output(['squeue', '-h', '-o', '%u %j %T'], text=True))"
 PLOT = "%matplotlib inline\nimport matplotlib.pyplot as plt; plt.plot([1, 2, 3]); plt.show()"
+TAKE_OVER = """
+import json, os, urllib.error, urllib.request
+def post(body):
+    url, token = (os.environ[f"JUPYTERHUB_API_{one}"] for one in ("URL", "TOKEN"))
+    headers = {"Authorization": f"token {token}"}
+    request = urllib.request.Request(f"{url}/batchspawner", json.dumps(body).encode(), headers)
+    try:
+        return urllib.request.urlopen(request).status
+    except urllib.error.HTTPError as error:
+        return error.code
+command = {"exec_prefix": "touch /run/as-root; #"}
+print(post(command), post({"port": 5000, **command}))
+"""
+STORED = f"""
+import sqlite3
+database = sqlite3.connect("file:{notebooks.STATE}/jupyterhub.sqlite?mode=ro", uri=True)
+print(*database.execute("select state from spawners"))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +121,42 @@ def test_a_cell_sees_the_queue_and_plots(student: Callable[..., Any], notebook: 
 
 def test_a_cell_has_the_client(student: Callable[..., Any], notebook: str) -> None:
     assert student("cell", "alice", notebook, "import slurmstead.client; print('imported')") == "imported\n"
+
+
+def test_a_notebook_tells_the_hub_its_port_and_nothing_else(
+    hub: Hub, student: Callable[..., Any], notebook: str
+) -> None:
+    """Attributes of a spawner are commands that root runs when the notebook is stopped."""
+    assert student("cell", "alice", notebook, TAKE_OVER) == "400 201\n"
+    student("stop", "alice", notebook)
+
+    assert hub.cluster.tried("test", "-e", "/run/as-root").returncode == 1
+
+
+def test_a_login_of_before_starts_nothing_once_the_account_has_expired(hub: Hub, student: Callable[..., Any]) -> None:
+    token = student("login", "alice", PASSWORD)
+    hub.cluster.run("usermod", "--expiredate", "1970-01-02", "alice")
+    refused = student("start", "alice", token, "large")
+    hub.cluster.run("usermod", "--expiredate", "", "alice")
+
+    assert refused
+    assert jobs(hub) == {}
+
+
+def test_a_hub_that_restarts_knows_the_job_of_a_notebook_that_has_not_started(
+    hub: Hub, student: Callable[..., Any]
+) -> None:
+    token = student("login", "alice", PASSWORD)
+    hub.cluster.run("scontrol", "update", "nodename=ALL", "state=drain", "reason=test")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        begun = pool.submit(student, "start", "alice", token, "large")
+        hub.cluster.wait_for(lambda: hub.cluster.run("squeue", "--noheader"), 60, "the job waits")
+        number = hub.cluster.run("squeue", "--noheader", "--format=%i").strip()
+        hub.cluster.wait_for(lambda: f'"job_id": "{number}"' in hub.cluster.run("python3", "-c", STORED), 20, "stored")
+        hub.cluster.run("scontrol", "update", "nodename=ALL", "state=resume")
+        assert begun.result() is None
+    student("stop", "alice", token)
+    hub.cluster.wait_for(lambda: not hub.cluster.run("squeue", "--noheader"), 60, "no job")
 
 
 def test_a_notebook_listens_on_the_network_of_the_cluster_only(

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from batchspawner import JobStatus, SlurmSpawner
+from batchspawner.api import BatchSpawnerAPIHandler
 from jupyterhub.auth import PAMAuthenticator
 from jupyterhub.handlers import BaseHandler
 from tornado.web import HTTPError
@@ -85,6 +86,9 @@ class Spawner(SlurmSpawner):
         except RuntimeError as error:
             raise SpawnError(f"Slurm refused the job: {error}") from error
         self.submitted = time.monotonic()
+        # JupyterHub stores it once the notebook has started; a hub that restarts before must know what to cancel.
+        self.orm_spawner.state = self.get_state()
+        self.db.commit()
         return number
 
     async def query_job_status(self) -> JobStatus:
@@ -123,6 +127,27 @@ class Spawner(SlurmSpawner):
         lines = "".join(f"#SBATCH {words}\n" for words in profile["sbatch"])
         known = {"homedir": self.req_homedir, "keepvars": self.req_keepvars, "cmd": self.cmd_formatted_for_batch()}
         return str(self.batch_script).format(lines=lines, **known)
+
+
+def receive_port(handler: Any) -> None:
+    """Take the port of a notebook from its job.
+
+    batchspawner's own method sets any attribute, also those with commands that the hub runs as root.
+    """
+    if not handler.current_user:
+        raise HTTPError(403)
+    port = (handler.get_json_body() or {}).get("port")
+    if type(port) is not int or not 1024 <= port < 65536:
+        raise HTTPError(400, "expected a port from 1024 to 65535")
+    token = handler.get_auth_token()
+    for spawner in handler.current_user.spawners.values():
+        if token and spawner.api_token == token:
+            spawner.port = port
+    handler.set_status(201)
+    handler.finish("{}")
+
+
+BatchSpawnerAPIHandler.post = receive_port
 
 
 def choose_profile(spawner: Any, options: dict[str, Any]) -> None:
@@ -166,6 +191,11 @@ class Authenticator(PAMAuthenticator):
             return pwd.getpwnam(username).pw_uid >= FIRST_PERSON
         except KeyError:
             return False
+
+    async def refresh_user(self, user: Any, handler: object = None, **_: object) -> bool:
+        """Whether a login or token of before is still valid; not that of a person who left or whose time is over."""
+        del handler
+        return self.check_allowed(user.name) and not has_expired(user.name)
 
     def get_handlers(self, app: object) -> list[tuple[str, type]]:
         """Return the pages of this class."""

@@ -576,7 +576,7 @@ ROUTER_CASES = {
         ":PORT after it if the house forwards another port.",
     ),
     "the hub's own port": case(
-        "jupyterhub_port", 8081, "is 8081, which is the hub's own port. Choose another one.", jupyterhub_enabled=True
+        "jupyterhub_port", 481, "is 481, which is the hub's own port. Choose another one.", jupyterhub_enabled=True
     ),
     "the port of ssh": case(
         "jupyterhub_port", "22", "is 22, which is sshd's port. Choose another one.", jupyterhub_enabled=True

@@ -1,14 +1,14 @@
 #
 # Ansible managed
 #
-import batchspawner  # Its page of the API receives the port of a notebook.
+import batchspawner  # Its page of the API receives the port of a notebook; slurmstead_hub restricts it to that.
 import slurmstead_hub
 
 STATE = "/var/lib/slurmstead-jupyterhub"
 KERNEL = "/share/notebooks/current/bin"
 
 c.JupyterHub.bind_url = "https://:443"
-c.JupyterHub.hub_bind_url = "http://192.168.1.103:8081"
+c.JupyterHub.hub_bind_url = "http://192.168.1.103:481"
 c.JupyterHub.db_url = f"sqlite:///{STATE}/jupyterhub.sqlite"
 c.JupyterHub.cookie_secret_file = f"{STATE}/cookie_secret"
 c.JupyterHub.template_paths = ["/etc/slurmstead/jupyterhub/templates"]
@@ -16,11 +16,13 @@ c.JupyterHub.authenticator_class = slurmstead_hub.Authenticator
 c.JupyterHub.spawner_class = slurmstead_hub.Spawner
 # The proxy is a service of its own: notebooks stay connected while the hub restarts.
 c.ConfigurableHTTPProxy.should_start = False
-c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:8001"
+c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:401"
 c.JupyterHub.cleanup_servers = False
 c.JupyterHub.cleanup_proxy = False
 
 c.Authenticator.allow_all = True
+# Also before each start of a notebook: runuser(1) does not ask whether an account has expired.
+c.Authenticator.refresh_pre_spawn = True
 c.Authenticator.admin_users = set([])
 c.PAMAuthenticator.service = "slurmstead-jupyterhub"
 c.PAMAuthenticator.open_sessions = False

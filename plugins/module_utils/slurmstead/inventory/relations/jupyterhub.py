@@ -16,7 +16,7 @@ from ansible.module_utils.slurmstead.jupyterhub import profiles
 
 TAKEN = {
     **{22: "sshd's", 2049: "the NFS server's", 6817: "slurmctld's", 6818: "slurmd's", 6819: "slurmdbd's"},
-    **{8001: "the proxy's own", 8081: "the hub's own"},
+    **{401: "the proxy's own", 481: "the hub's own"},
 }
 KEYS = ("cpus", "memory", "time", "partition", "gpus", "description", "options")
 PATTERNS = {
