@@ -30,6 +30,7 @@ options:
   udp: {type: list, elements: int, default: [], description: UDP ports that are open to all networks.}
   interfaces: {type: list, elements: str, default: [], description: Interfaces from which everything is accepted.}
   inside: {type: list, elements: str, default: [], description: 'Interfaces from which DHCP, DNS and NTP are accepted.'}
+  vpn: {type: list, elements: int, default: [], description: TCP ports for the peers of the VPN.}
   deadline: {type: int, default: 120, description: Seconds after which an unconfirmed table is removed.}
 author: [Slurmstead]
 """
@@ -56,7 +57,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.firewall import live, sshd, table
 
-OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces", "inside")
+OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces", "inside", "vpn")
 
 
 def refusal(openings: table.Openings, here: sshd.Connection | None) -> str:
@@ -73,7 +74,7 @@ def refusal(openings: table.Openings, here: sshd.Connection | None) -> str:
 def main() -> None:
     """Run the module."""
     lists: dict[str, Any] = {
-        name: {"type": "list", "elements": "int" if name in ("tcp", "udp") else "str", "default": []}
+        name: {"type": "list", "elements": "int" if name in ("tcp", "udp", "vpn") else "str", "default": []}
         for name in OPENINGS
     }
     module = AnsibleModule(

@@ -155,8 +155,8 @@ VERDICTS = {
 """By how the reason begins (22.05 to 24.11: node_mgr.c, agent.c, job_mgr.c and proc_req.c of slurmctld, mgr.c and
 step_terminate_monitor.c of slurmstepd). The same list, with the other reasons, is in workers/reasons.py."""
 
-JOB_GROUP = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
-"""The control group of a job's process, version 1 or 2."""
+JOB_GROUP = re.compile(r"^(?!.*/user\.slice/).*/job_(\d+)(?:/|$)", re.MULTILINE)
+"""The control group of a job's process, version 1 or 2. Below user.slice, users choose the names."""
 STEPD = re.compile(r"slurmstepd: \[(\d+)")
 """How a slurmstepd calls itself."""
 ON_NODES = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT")

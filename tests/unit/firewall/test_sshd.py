@@ -47,7 +47,16 @@ def test_without_sshd_the_port_is_the_usual_one(monkeypatch: pytest.MonkeyPatch)
     assert sshd.ports() == [22]
 
 
-def test_all_ports_of_sshd_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sshd, "run", lambda *command: (0, "port 2222\nport 22\nusepam yes\nportfoo 9\n", ""))
+SETTINGS = """port 2222
+port 22
+usepam yes
+portfoo 9
+listenaddress 192.168.1.10:2200
+listenaddress [fd00::9]:2201
+"""
 
-    assert sshd.ports() == [22, 2222]
+
+def test_all_ports_of_sshd_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sshd, "run", lambda *command: (0, SETTINGS, ""))
+
+    assert sshd.ports() == [22, 2200, 2201, 2222]

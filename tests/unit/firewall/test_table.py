@@ -6,6 +6,7 @@ import pytest
 
 from ansible.module_utils.slurmstead.firewall import table
 from ansible.module_utils.slurmstead.firewall.table import Openings
+from ansible.module_utils.slurmstead.vpn.text import INTERFACE
 
 BOTH = ["10.0.0.2", "fd00::7", "10.0.0.1"]
 
@@ -55,3 +56,9 @@ def test_what_is_not_an_address_is_refused() -> None:
 def test_no_rule_needs_the_names_of_the_package_netbase() -> None:
     """A minimal Debian has no /etc/protocols and no /etc/services, and nft then refuses names."""
     assert "icmp" not in table.text(Openings(cluster=BOTH))
+
+
+def test_peers_of_the_vpn_reach_its_ports_from_wherever_ssh_is_open() -> None:
+    text = table.text(Openings(cluster=["10.0.0.1"], ssh_from=["192.168.1.0/24"], vpn=[443, 22]))
+
+    assert f'iifname "{INTERFACE}" tcp dport {{ 22, 443 }} accept' in text

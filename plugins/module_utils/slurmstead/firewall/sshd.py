@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,4 +43,6 @@ def connection(pid: int | None = None) -> Connection | None:
 def ports() -> list[int]:
     """Return the TCP ports of sshd, by its configuration; 22 if it cannot tell."""
     _, out, _ = run("sshd", "-T")
-    return sorted({int(line.split()[1]) for line in out.splitlines() if line.startswith("port ")}) or [22]
+    # A port of its own in ListenAddress is not among the ports.
+    found = re.findall(r"^(?:port |listenaddress \S+:)(\d+)$", out, re.MULTILINE)
+    return sorted({int(port) for port in found}) or [22]

@@ -11,6 +11,9 @@ from ansible.module_utils.slurmstead.nftables import transaction
 
 FAMILY, NAME = "inet", "slurmstead"
 
+VPN = "stead-vpn"
+"""The interface of the VPN, as in vpn.text."""
+
 REPLACE = transaction.removal(FAMILY, NAME)
 """The lines that remove the table."""
 
@@ -32,6 +35,8 @@ class Openings:
     """names of interfaces from which everything is accepted; `virbr*` matches all that begin like that"""
     inside: Sequence[str] = ()
     """interfaces of a router's inside network, whose machines need DHCP, DNS and the time before they are known"""
+    vpn: Sequence[int] = ()
+    """TCP ports for the peers of the VPN, whose own table admits nothing else"""
 
 
 def text(openings: Openings) -> str:
@@ -64,6 +69,7 @@ def _rules(openings: Openings) -> list[str]:
         "ip daddr 224.0.0.251 udp dport 5353 accept",
         "ip6 daddr ff02::fb udp dport 5353 accept",
         "",
+        *([f'iifname "{VPN}" tcp dport {_one_of(map(str, sorted(set(openings.vpn))))} accept'] if openings.vpn else []),
         *(_from("ssh", openings.ssh_from, ssh) if openings.ssh_from else [ssh]),
         *(f"{kind} dport {_one_of(map(str, ports))} accept" for kind, ports in _ports(openings)),
         "counter",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ STEPD = re.compile(r"slurmstepd: \[(\d+)")
 """How a slurmstepd calls itself. `scontrol listpids` would wait for one that does not answer."""
 
 STEPS = ("squeue", "--all", "--steps", "--noheader", "--format=%i|%N|%S")
-JOBS = ("squeue", "--all", "--states=all", "--noheader", "--format=%A")
+JOBS = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%F|%K")
 
 
 def here() -> dict[str, float]:
@@ -43,21 +44,31 @@ def known() -> dict[str, Any]:
     """
     code, out, _ = run(*STEPS)
     other, jobs, _ = run(*JOBS)
-    return {} if code or other else {"jobs": sorted(set(jobs.split())), "steps": steps(out, time.time())}
+    rows = [row for row in (line.strip().split("|") for line in jobs.splitlines()) if len(row) == 3]
+    tasks = {f"{array}_{task}": number for number, array, task in rows}
+    numbers = sorted({number for number, _, _ in rows})
+    return {} if code or other else {"jobs": numbers, "steps": steps(out, tasks, time.time())}
 
 
-def steps(text: str, now: float) -> dict[str, dict[str, Any]]:
+def steps(text: str, tasks: Mapping[str, str], now: float) -> dict[str, dict[str, Any]]:
     """Return the steps in the output of squeue in the format of STEPS.
 
-    >>> steps("7.0|n[1-2]|2026-11-20T09:00:00\\n7.batch|n1|2026-11-20T08:00:00", seconds("2026-11-20T09:00:10"))
+    :param tasks: the number of each task of an array, by its name ARRAY_TASK, with which squeue names its steps
+
+    >>> now = seconds("2026-11-20T09:00:10")
+    >>> steps("7.0|n[1-2]|2026-11-20T09:00:00\\n7.batch|n1|2026-11-20T08:00:00", {}, now)
     {'7': {'nodes': ['n1', 'n2'], 'age': 10.0}}
+    >>> steps("7_2.batch|n1|2026-11-20T09:00:00", {"7_2": "9"}, now)
+    {'9': {'nodes': ['n1'], 'age': 10.0}}
     """
     found: dict[str, dict[str, Any]] = {}
     for line in text.splitlines():
         name, nodes, start = (line.strip().split("|") + ["", ""])[:3]
-        number = re.match(r"\d+", name)
-        if number and nodes:
-            one = found.setdefault(number[0], {"nodes": [], "age": now - seconds(start)})
+        job = re.match(r"\d+(_\d+)?", name)
+        if job and nodes:
+            one = found.setdefault(
+                tasks.get(job[0], job[0].partition("_")[0]), {"nodes": [], "age": now - seconds(start)}
+            )
             # The newest, because a step that is starting has no process yet.
             one["age"] = min(one["age"], now - seconds(start))
             one["nodes"] = sorted({*one["nodes"], *expand(nodes)})

@@ -13,6 +13,7 @@ TO_ANYBODY = {
     "slurmctld": {"slurmctld"},
     "slurmd": {"slurmd", "slurmstepd"},
     "slurmdbd": {"slurmdbd"},
+    "slurmstead-dnsmasq": {"dnsmasq"},
 }
 """Processes that may have open ports, by unit."""
 
