@@ -70,7 +70,9 @@ from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 ETC = pathlib.Path("/etc/slurm")
 RESTORED = "restored"
-"""Name of the file that records the restored archive."""
+"""Name of the note that records the restored archive."""
+RESTORING = "restoring"
+"""Name of the note that a restore has begun: the jobs that are here then are the archive's own."""
 
 STOP_SECONDS = 120.0
 
@@ -125,13 +127,14 @@ def put(
     owner = pwd.getpwnam(conf_model.read(texts["slurm.conf"]).value("SlurmUser", "root"))
     directory = pathlib.Path(manifest["state_directory"])
     state = backup_archive.below(files, backup_archive.STATE)
+    store.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+    store.note(RESTORING, {"sha256": digest})
     notes = [controller_state.place(state, directory, owner.pw_uid, owner.pw_gid)]
     if not munge.is_right(files[backup_archive.KEY], key, user):
         munge.write(files[backup_archive.KEY], key, user)
     if backup_archive.RECORDS in files:
         # MariaDB may not be configured yet: the role accounting loads them, before slurmctld starts.
         storage.hand_over(files[backup_archive.RECORDS])
-    store.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     for name, text in texts.items():
         path = store.directory / name
         if name not in manifest["managed"] and not path.exists():
@@ -140,6 +143,7 @@ def put(
     notes.append(store.publish({name: text for name, text in texts.items() if name in manifest["managed"]}))
     store.prove()
     store.note(RESTORED, {"sha256": digest, "created": manifest["created"]})
+    store.note(RESTORING, {})
     return [f"the previous files are kept in {path}" for path in notes if path]
 
 
@@ -168,7 +172,8 @@ def main() -> None:
                 f"remove {note} first"
             ]
         else:
-            problems = refusals(manifest, target(module, store, slurm), force)
+            has_begun = store.recall(RESTORING).get("sha256") == digest
+            problems = refusals(manifest, target(module, store, slurm), force or has_begun)
             changed = not problems
             if changed and module.params["content_base64"] and not module.check_mode:
                 _, files = backup_archive.unpack(base64.b64decode(module.params["content_base64"]))

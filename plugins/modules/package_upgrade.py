@@ -51,6 +51,7 @@ said: {description: Summary of the result as text., type: str, returned: not C(f
 import pathlib
 import platform
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -137,26 +138,19 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     packages = predicted(known, wanted)
     if check_mode:
         return {"changed": bool(packages), "packages": packages, "diff": shown(packages)}
-    daemons, said = own_daemons.running(), ""
-    store, slurm = Store(ETC), Slurm()
+    daemons = own_daemons.running()
+    slurm = Slurm()
+    store = Store(ETC)
     decisions = Decisions(store, slurm)
     notes = decisions.keep(store.seen(), minutes=30) if "slurmctld" in daemons else []
-    ours = apt_plan.concerning(packages, known)
-    if ours:
-        # Separately, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
-        stopped = [name for name in ("slurmdbd", "slurmctld") if name in daemons]
-        before = [f"stop {name}.service" for name in reversed(stopped)]
-        # slurmdbd first: it understands an older slurmctld, not a newer one.
-        after = [f"start {name}.service" for name in stopped]
-        # If MUNGE's package fails and slurmctld has no MUNGE for SlurmdTimeout, it ends all jobs.
-        said += apt.install(ours, before, ["try-restart munge.service", *after], lock_timeout)
-    if len(packages) > len(ours):
-        said += apt.install([], [], [], lock_timeout)
-    packages = changes(apt_plan.versions(known), apt_plan.versions(apt.packages()))
-    restarted, reboot = own_daemons.renew(daemons), reboot_reasons()
-    if decisions.kept:
-        wait_while(lambda: not slurm.answers(), ANSWER_SECONDS, PAUSE)
-    notes += decisions.finish()
+    try:
+        said = renew_packages(packages, known, daemons, lock_timeout)
+        packages = changes(apt_plan.versions(known), apt_plan.versions(apt.packages()))
+        restarted, reboot = own_daemons.renew(daemons), reboot_reasons()
+    except (AptError, DaemonError) as error:
+        # slurmctld runs again, and without this it would forget the partitions that a person closed.
+        raise type(error)("\n".join([str(error), *restored(decisions, slurm)])) from None
+    notes += restored(decisions, slurm)
     words = [f"{node}: {counted(packages)} upgraded in {time.monotonic() - started:.0f} s"]
     if restarted:
         words.append(f"restarted: {', '.join(restarted)}")
@@ -169,6 +163,31 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
         "said": "\n".join([", ".join(words), *kept, *notes, *rebooting(node, reboot)]),
         "diff": shown(packages),
     }
+
+
+def renew_packages(
+    packages: Changes, known: Mapping[str, Package], daemons: Mapping[str, int], lock_timeout: int
+) -> str:
+    """Install newer packages, those that the daemons use first; return what apt said. Raises AptError."""
+    ours, said = apt_plan.concerning(packages, known), ""
+    if ours:
+        # Separately, because MUNGE of Debian 12 does not answer while it is replaced, and a kernel takes minutes.
+        stopped = [name for name in ("slurmdbd", "slurmctld") if name in daemons]
+        before = [f"stop {name}.service" for name in reversed(stopped)]
+        # slurmdbd first: it understands an older slurmctld, not a newer one.
+        after = [f"start {name}.service" for name in stopped]
+        # If MUNGE's package fails and slurmctld has no MUNGE for SlurmdTimeout, it ends all jobs.
+        said += apt.install(ours, before, ["try-restart munge.service", *after], lock_timeout)
+    if len(packages) > len(ours):
+        said += apt.install([], [], [], lock_timeout)
+    return said
+
+
+def restored(decisions: Decisions, slurm: Slurm) -> list[str]:
+    """Give the partitions the states again that people gave them; return what to tell."""
+    if decisions.kept:
+        wait_while(lambda: not slurm.answers(), ANSWER_SECONDS, PAUSE)
+    return decisions.finish()
 
 
 def shown(packages: Changes) -> dict[str, str]:

@@ -114,7 +114,12 @@ def used(given: Result, check_mode: bool) -> Result:
     size = 0
     if given["source"]:
         command = ["du", "--summarize", "--one-file-system", "--block-size=1", given["source"]]
-        size = int(check(command, 60.0 * given["deadline"]).split()[0])
+        done = disks.run(command, 60.0 * given["deadline"])
+        # Files that jobs remove meanwhile are no problem.
+        lost = [line for line in done.stderr.splitlines() if not line.endswith("No such file or directory")]
+        if done.returncode and (lost or not done.stdout):
+            raise DiskError(f"`{' '.join(command)}` exited with {done.returncode}: {' '.join(lost) or done.stderr}")
+        size = int(done.stdout.split()[0])
     return {"problems": problems, "bytes": size}
 
 
@@ -175,6 +180,8 @@ def thawed(given: Result, check_mode: bool) -> Result:
     if check_mode:
         return {"changed": True}
     changed = freezing.thaw(given["source"]) if given["source"] else False
+    transfer.stop()
+    shutil.rmtree(transfer.RUN, ignore_errors=True)
     return {"changed": freezing.freeze_clients(given["paths"], "rw") or changed}
 
 

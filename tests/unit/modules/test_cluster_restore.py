@@ -95,6 +95,23 @@ def test_what_was_there_is_kept_and_said(put: Callable[[], list[str]], tmp_path:
     assert Store(tmp_path / "etc").seen()["topology.conf"] == "SwitchName=b\n"
 
 
+def test_a_restore_that_was_cut_knows_that_the_jobs_are_its_own(
+    put: Callable[[], list[str]], load_module: LoadModule, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    module, store = load_module("cluster_restore"), Store(tmp_path / "etc")
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "publish", cut)
+        with pytest.raises(KeyboardInterrupt):
+            put()
+    assert store.recall(module.RESTORING) == {"sha256": "digest"}
+
+    put()
+    assert store.recall(module.RESTORING) == {}
+
+
 def test_an_archive_whose_state_is_gone_is_put_in_place_again(
     put: Callable[[], list[str]], load_module: LoadModule, tmp_path: pathlib.Path
 ) -> None:

@@ -64,6 +64,34 @@ def test_slurm_and_munge_are_replaced_by_themselves_and_without_slurmctld(upgrad
     assert "n1: /etc/default/munge was changed by hand and is kept" in done.result["said"]
 
 
+def test_an_upgrade_that_fails_keeps_what_people_decided(
+    upgrade: Any, load_module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Decisions:
+        kept = False
+
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def keep(self, *_: object, minutes: int) -> list[str]:
+            del minutes
+            return []
+
+        def finish(self) -> list[str]:
+            return ["the partition x is DOWN, as it was"]
+
+    def failing(*_: object) -> str:
+        raise apt.AptError("no space left on device")
+
+    machine = Machine("slurmctld")
+    monkeypatch.setattr(load_module("package_upgrade"), "Decisions", Decisions)
+    monkeypatch.setattr(machine, "install", failing)
+    done = upgrade(machine, "slurmctld")
+
+    assert done.failed
+    assert "no space left on device\nthe partition x is DOWN, as it was" in done.result["msg"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "daemons", "calls"),
     [

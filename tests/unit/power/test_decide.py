@@ -39,6 +39,7 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(told=900, silent=999), None),
         (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(told=600), Act.CUT),
         (Seen(IDLE, 1000, answers=True, supply=True), Memory(told=600), None),
+        (Seen(IDLE, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),
         (Seen(WAKING, 1000, answers=False, supply=False), Memory(), Act.ON),
         (Seen(WAKING, 1000, answers=False, supply=False, silent_device=True), Memory(), None),
         (Seen(ASLEEP, 1000, answers=True, supply=True, silent_device=True), Memory(), None),

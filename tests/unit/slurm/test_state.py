@@ -122,6 +122,24 @@ def test_what_was_there_is_kept_beside_it(directory: pathlib.Path) -> None:
     assert (pathlib.Path(kept) / "node_state").read_text() == "node_state"
 
 
+def test_a_file_system_of_its_own_keeps_the_previous_state_within(
+    directory: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be renamed to the file system above, and the mount point itself not at all."""
+    monkeypatch.setattr(os.path, "ismount", lambda path: pathlib.Path(path) == directory)
+    times = iter(("1", "2"))
+    monkeypatch.setattr(controller_state.time, "strftime", lambda _: next(times))
+    (directory / "lost+found").mkdir()
+    inode = directory.stat().st_ino
+    first = controller_state.place({"job_state": b"new"}, directory, os.getuid(), os.getgid())
+    again = controller_state.place({"job_state": b"newer"}, directory, os.getuid(), os.getgid())
+
+    assert (directory / "job_state").read_text() == "newer"
+    assert (pathlib.Path(first) / "node_state").read_text() == "node_state"
+    assert pathlib.Path(first).parent == pathlib.Path(again).parent == directory
+    assert directory.stat().st_ino == inode
+
+
 def test_what_an_interrupted_restore_left_is_no_part_of_the_next(directory: pathlib.Path) -> None:
     left = directory.with_name(f".{directory.name}.restored")
     left.mkdir()

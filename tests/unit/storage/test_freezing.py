@@ -106,6 +106,23 @@ def test_an_interruption_before_the_mount_does_no_harm(run: Run) -> None:
     """)
 
 
+def test_what_was_frozen_at_the_next_boot_only_is_thawed_too(run: Run) -> None:
+    assert run("""
+        freezing.keep(store, is_own=False)
+        assert freezing.thaw(store)
+        assert units_now() == []
+        mount("--bind", store, store)
+        (units.UNITS / f"{units.escape(store)}.mount").write_text("[Mount]\\nOptions=noatime\\n")
+        freezing.keep(store, is_own=True)
+        assert len(units_now()) == 2
+        assert freezing.thaw(store)
+        assert len(units_now()) == 1
+        assert writable(store)
+        assert not freezing.thaw(store)
+        print("all seen")
+    """)
+
+
 def test_a_file_that_is_open_for_writing_is_not_cut_off(run: Run) -> None:
     assert run("""
         mount("--bind", store, str(place / "share"))

@@ -14,3 +14,9 @@ SYSTEM_NAMES = frozenset(
     "epmd rabbitmq redis".split()
 )
 """Users of Debian's base system (base-passwd) and of the packages that Slurmstead installs."""
+
+SYSTEM_GROUPS = SYSTEM_NAMES | frozenset(
+    "adm tty disk dialout fax voice cdrom floppy tape sudo audio dip operator src shadow utmp video sasl plugdev staff "
+    "users crontab input kvm render netdev ssl-cert ssh _ssh".split()
+)
+"""Groups of the same."""

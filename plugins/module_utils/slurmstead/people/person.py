@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ansible.module_utils.slurmstead.identity.names import SYSTEM_NAMES, USER_NAME
+from ansible.module_utils.slurmstead.identity.names import SYSTEM_GROUPS, SYSTEM_NAMES, USER_NAME
 
 FIRST = 10001
 """The first number that an import gives: the users of the inventory begin at 2001."""
@@ -135,7 +135,7 @@ def _email(value: str) -> Iterator[Fault]:
 
 def check_group(value: str) -> Iterator[Fault]:
     """Yield what is wrong with the name of a group."""
-    if value in SYSTEM_NAMES:
+    if value in SYSTEM_GROUPS:
         yield f"group: {value} belongs to the system", "Choose another name"
     elif value and not USER_NAME.fullmatch(value):
         yield (

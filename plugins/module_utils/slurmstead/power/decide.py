@@ -95,8 +95,8 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     memory = dataclasses.replace(memory, silent=silent)
     if seen.silent_device:
         return None, "", memory
-    if seen.node.wanted and not seen.node.waking:
-        # It registered after a boot of its own.
+    if seen.node.wanted and not seen.node.waking and seen.answers:
+        # It registered after a boot of its own. A silent one has halted, and slurmctld lost what it knew.
         memory = dataclasses.replace(memory, told=0.0)
     if memory.told and (not seen.off or (seen.cuts and seen.supply is None)):
         # Also if a job arrived meanwhile: half a shutdown cannot be undone, and it will be switched on after it.

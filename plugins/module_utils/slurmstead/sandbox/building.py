@@ -151,6 +151,8 @@ def build(directory: str, **given: Any) -> None:
             raise ImageError(f"{error.strerror or error}: {error.filename or new}") from None
         finally:
             delete(new)
+            if wanted.given:
+                Path(wanted.given).unlink(missing_ok=True)
 
 
 def remove(directory: str, name: str, used: Sequence[str]) -> None:

@@ -105,7 +105,10 @@ def place(files: Mapping[str, bytes], directory: pathlib.Path, uid: int, gid: in
     Return where the previous content is kept, if there was any. slurmctld must not run.
     """
     real = pathlib.Path(os.path.realpath(directory))
-    partial = real.with_name(f".{real.name}.restored")
+    # Files cannot be renamed to another file system.
+    inside = os.path.ismount(real)
+    beside = real if inside else real.parent
+    partial = beside / f".{real.name}.restored"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(mode=0o700, parents=True)
     for name, content in files.items():
@@ -118,18 +121,29 @@ def place(files: Mapping[str, bytes], directory: pathlib.Path, uid: int, gid: in
         path.chmod(0o700 if path.is_dir() else 0o600)
     # There are two files per job: syncing them one by one takes minutes on a slow disk.
     os.sync()
-    kept = real.with_name(f"{real.name}.before-{time.strftime('%Y-%m-%dT%H.%M.%S')}")
-    previous = list(real.iterdir()) if real.exists() else []
+    before = f"{real.name}.before-"
+    kept = beside / f"{before}{time.strftime('%Y-%m-%dT%H.%M.%S')}"
+    left = (partial.name, "lost+found")
+    previous = [
+        path
+        for path in (real.iterdir() if real.exists() else ())
+        if not (inside and (path.name in left or path.name.startswith(before)))
+    ]
     if previous:
         kept.mkdir(mode=0o700)
         os.chown(kept, uid, gid)
     # One by one: with an overlay as the root, the directory itself cannot be renamed, because it is the package's.
     for path in previous:
         path.rename(kept / path.name)
-    if real.exists():
-        real.rmdir()
-    partial.rename(real)
-    durable.sync(real.parent)
+    if inside:
+        for path in partial.iterdir():
+            path.rename(real / path.name)
+        partial.rmdir()
+    else:
+        if real.exists():
+            real.rmdir()
+        partial.rename(real)
+    durable.sync(beside)
     return str(kept) if previous else ""
 
 

@@ -81,16 +81,18 @@ def keep(source: str, *, is_own: bool) -> None:
 
 def thaw(source: str) -> bool:
     """Make the share's directory writable again; return whether it was read-only."""
-    mount = top(source)
-    if mount is None or not mount.readonly:
+    mount, unit, drop_in = top(source), _unit(source), _drop_in(source)
+    is_ours, readonly = OLD in disks.read_text(unit), mount is not None and mount.readonly
+    # `freeze` may have been interrupted, or refused by an open file, before the mount was read-only.
+    if not (is_ours or readonly or drop_in.exists()):
         return False
-    _drop_in(source).unlink(missing_ok=True)
-    unit = _unit(source)
-    if OLD in disks.read_text(unit):
+    drop_in.unlink(missing_ok=True)
+    if is_ours:
         (units.UNITS / "local-fs.target.wants" / unit.name).unlink(missing_ok=True)
         unit.unlink()
-        check(["umount", source])
-    else:
+        if mount is not None:
+            check(["umount", source])
+    elif readonly:
         # After a boot, the file system itself is read-only too.
         check(["mount", "-o", "remount,rw", source])
         remount(source, "rw")

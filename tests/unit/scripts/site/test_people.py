@@ -34,10 +34,11 @@ def test_a_list_is_imported_once_and_numbers_stay(project, book, stead, capsys):
 
 
 def test_a_wrong_row_imports_nothing(project, book, stead, capsys):
-    table = project.write("students.csv", f"{HEADER}ann;;course;\r\nroot;;;soon\r\n")
+    table = project.write("students.csv", f"{HEADER}ann;;staff;\r\nroot;;;soon\r\n")
 
     assert stead("people", "import", table, "--yes", "-i", project.path / "hosts.yml") == ExitCode.USAGE
     said = capsys.readouterr().err
+    assert "students.csv:2: group: staff belongs to the system" in said
     assert "students.csv:3: name: root belongs to the system" in said
     assert 'students.csv:3: expires: "soon" is not a date' in said
     assert not book.exists()
