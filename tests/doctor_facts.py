@@ -66,7 +66,7 @@ def machine(name: str) -> dict[str, Any]:
         "paths": seen,
         "units": {word: unit() for word in units},
         "failed": [],
-        "firewall": True,
+        "tables": ["inet slurmstead"],
         "packages": {"munge": "0.5.15-2", **{word: "22.05.8-4" for word in mine if word.startswith("s")}},
         "listening": listening,
         "udp": [{"address": "0.0.0.0", "port": 123, "process": "chronyd", "pid": 9}],

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from slurmstead.cluster.ask import ask
-from slurmstead.errors import CheckFailed, UsageError
+from slurmstead.errors import CheckFailed, InventoryError, UsageError
 from slurmstead.wording import count
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -173,9 +173,16 @@ class Addresses:
 
     def __init__(self, hosts: Mapping[str, Mapping[str, Any]], found: Found) -> None:
         router = next((one for one in hosts.values() if one.get("router_interface") and one.get("router_network")), {})
-        self.network = ipaddress.ip_network(router["router_network"]) if router else None
-        self.pool = [int(ipaddress.ip_address(one)) for one in router.get("router_pool") or []]
-        self.declared = [ipaddress.ip_address(one) for one in _addresses(hosts)]
+        try:
+            self.network = ipaddress.ip_network(router["router_network"]) if router else None
+            self.pool = [int(ipaddress.ip_address(one)) for one in router.get("router_pool") or []]
+            self.declared = [ipaddress.ip_address(one) for one in _addresses(hosts)]
+        except ValueError as error:
+            raise InventoryError(
+                f"an address in the inventory cannot be used: {error}",
+                "Correct router_network, router_pool or os_address; here they cannot be expressions. "
+                "`scripts/stead up --check` shows all mistakes.",
+            ) from None
         self.used = {*self.declared, *map(ipaddress.ip_address, found.addresses)}
 
     def of(self, machine: Mapping[str, Any]) -> str:

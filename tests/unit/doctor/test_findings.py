@@ -90,7 +90,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         lambda machines: machines["node1"].update(misresolved={"node1": ["127.0.1.1"], "node2": [], "node3": []}),
         "resolution: node1: it resolves node1 to 127.0.1.1 and cannot resolve node[2-3]",
     ),
-    "no firewall": (at("node1", "firewall", value=False), "firewall: node1: its firewall is not loaded"),
+    "no firewall": (at("node1", "tables", value=["ip nat"]), "firewall: node1: its firewall is not loaded"),
     "rpcbind": (
         at("node1", "listening", value=[{"address": "0.0.0.0", "port": 111, "process": "rpcbind", "pid": 8}]),
         "port: node1: port 111 listens on all networks (rpcbind, process 8)",
@@ -187,6 +187,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "another authorized key": (
         at("node1", "people", "keys", "alice", value=[KEY, "ssh-rsa BBBB"]),
+        "keys: node1: /etc/ssh/authorized_keys.d/alice differs from the keys in the inventory",
+    ),
+    "no keys": (
+        at("node1", "people", "keys", value={}),
         "keys: node1: /etc/ssh/authorized_keys.d/alice differs from the keys in the inventory",
     ),
     "keys without a user": (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from slurmstead.cluster import discover
-from slurmstead.errors import ExitCode, UsageError
+from slurmstead.errors import ExitCode, InventoryError, UsageError
 
 SITE = """\
 all:
@@ -159,3 +159,10 @@ def test_without_a_router_a_machine_keeps_its_address():
     addresses = discover.Addresses({"a": {"os_address": "192.0.2.1"}}, discover.Found([], [], []))
 
     assert addresses.of({"address": "192.0.2.77"}) == "192.0.2.77"
+
+
+@pytest.mark.parametrize("network", ["10.77.0.1/24", "{{ inside }}"])
+def test_an_address_that_cannot_be_used_is_named(network: str) -> None:
+    hosts = {"a": {"router_interface": "eth0", "router_network": network}}
+    with pytest.raises(InventoryError, match="an address in the inventory cannot be used"):
+        discover.Addresses(hosts, discover.Found([], [], []))

@@ -69,7 +69,7 @@ def collect(
         "units": lambda: services.units(units),
         "failed": services.failed_units,
         "packages": services.packages,
-        "firewall": services.firewall,
+        "tables": services.tables,
         "listening": services.listening,
         "udp": lambda: services.listening("udp"),
         "unreached": lambda: network.unreached(peers),

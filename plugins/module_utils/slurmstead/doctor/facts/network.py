@@ -28,8 +28,8 @@ def mtus() -> dict[str, int]:
 def unreached(peers: Mapping[str, Sequence[int]]) -> dict[str, dict[str, str]]:
     """Return why TCP ports of other machines cannot be reached, by machine and port.
 
-    A port on which nothing listens is reached: the other machine itself refuses the connection. A firewall drops the
-    packet, or answers that the host cannot be reached.
+    A port on which nothing listens is reached: the other machine itself refuses the connection. A firewall that drops
+    the packet, or answers that the host cannot be reached, is seen; one that refuses the connection is not.
 
     :param peers: ports by name of machine
     """

@@ -96,9 +96,9 @@ def packages() -> dict[str, str]:
     return {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
 
 
-def firewall() -> bool:
-    """Return whether the kernel has the cluster's firewall."""
-    return run("nft", "list", "table", "inet", "slurmstead")[0] == 0
+def tables() -> list[str]:
+    """Return the tables of nftables in the kernel, each with its family."""
+    return [line.removeprefix("table ").strip() for line in run("nft", "list", "tables")[1].splitlines()]
 
 
 def listening(protocol: str = "tcp") -> list[dict[str, Any]]:

@@ -20,8 +20,12 @@ TO_ANYBODY = {
 EVERYWHERE = {"sshd", "srun", "salloc", "rpc.mountd", "systemd-resolve"}
 """Processes that may have open ports on any machine: ssh, Slurm's clients, and NFS."""
 
-FIREWALL = "slurmstead-firewall"
-"""The unit that loads a machine's firewall."""
+TABLES = {
+    "slurmstead-firewall": ("inet slurmstead", "its firewall"),
+    "slurmstead-router": ("ip slurmstead_router", "the router's table"),
+    "slurmstead-vpn": ("inet slurmstead_vpn", "the VPN's table"),
+}
+"""Tables of nftables, and what we call them, by the unit that loads them."""
 
 UDP = {"chronyd", "dhclient", "dhcpcd", "dnsmasq", "NetworkManager", "systemd-network", "systemd-timesyn"}
 """Processes with UDP ports for the time and the machine's address; ss(8) shows 15 characters of their names."""
@@ -68,11 +72,12 @@ def resolution(cluster: Cluster) -> Iterator[Finding]:
 
 
 def firewalls(cluster: Cluster) -> Iterator[Finding]:
-    """A machine's firewall is in its kernel; `nft flush ruleset` removes it while its unit stays active."""
+    """A machine's tables are in its kernel; `nft flush ruleset` removes them while their units stay active."""
     for name, facts in cluster.machines.items():
-        if FIREWALL in facts["wanted"]["units"] and not facts["firewall"]:
-            advice = f"`systemctl reload {FIREWALL}`, and find out what runs `nft flush ruleset`"
-            yield Finding(name, "firewall", "its firewall is not loaded", advice, both([name], f"service {FIREWALL}"))
+        for unit, (table, what) in TABLES.items():
+            if unit in facts["wanted"]["units"] and table not in facts["tables"]:
+                advice = f"`systemctl reload {unit}`, and find out what runs `nft flush ruleset`"
+                yield Finding(name, "firewall", f"{what} is not loaded", advice, both([name], f"service {unit}"))
 
 
 def ports(cluster: Cluster) -> Iterator[Finding]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible.module_utils.slurmstead.doctor.facts.people import NO_SHELL
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Facts, Finding, both
 
 AGREE = "run site.yml --tags accounts"
@@ -69,13 +71,15 @@ def keys(cluster: Cluster) -> Iterator[Finding]:
     for name, facts in cluster.machines.items():
         people = facts["people"]
         strangers = {*_strangers(cluster, facts)}
-        for user, there in people["keys"].items():
+        for user, declared in cluster.users.items():
+            wanted = [key.strip() for key in declared.keys if not re.search(NO_SHELL, key)]
+            can_log_in = user in people["numbers"] and user not in people["locked"]
+            if can_log_in and people["keys"].get(user, []) != wanted:
+                seen = f"/etc/ssh/authorized_keys.d/{user} differs from the keys in the inventory"
+                yield Finding(name, "keys", seen, AGREE)
+        for user in sorted(people["keys"].keys() - cluster.users.keys() - cluster.by_hand - strangers):
             path = f"/etc/ssh/authorized_keys.d/{user}"
-            if user in cluster.users:
-                if there != [key.strip() for key in cluster.users[user].keys]:
-                    yield Finding(name, "keys", f"{path} differs from the keys in the inventory", AGREE)
-            elif user not in cluster.by_hand | strangers:
-                yield Finding(name, "keys", f"{path} is for a user who is not in the inventory", f"remove {path}")
+            yield Finding(name, "keys", f"{path} is for a user who is not in the inventory", f"remove {path}")
         count = people["own_keys"].get("root", 0)
         if count and "root" not in cluster.by_hand:
             seen = f"{count} key{'s' * (count > 1)} in /root/.ssh/authorized_keys can log in as root"
