@@ -1,4 +1,4 @@
-"""The VPN's network is none in which its server is already."""
+"""The VPN gets a network of its own, not one in which its server is already."""
 
 from __future__ import annotations
 
