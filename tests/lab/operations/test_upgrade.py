@@ -14,7 +14,10 @@ import pytest
 from slurmstead.errors import ExitCode
 
 PROGRAM = (pathlib.Path(__file__).parent / "repository.py").read_text()
-PACKAGES = ("libmunge2", "munge", "slurm-client", "slurm-wlm-basic-plugins", "slurmctld", "slurmd")
+PACKAGES = (
+    *("libmunge2", "munge", "slurm-client", "slurm-wlm-basic-plugins", "slurmctld", "slurmd"),
+    *("slurm-wlm-mysql-plugin", "slurmdbd"),
+)
 SHARED, STORED = "/share/stead-upgrade", "/srv/share/stead-upgrade"
 SETTINGS, SOURCE = "/etc/apt/apt.conf.d/99stead-test", "/etc/apt/stead-test.list"
 
@@ -30,6 +33,7 @@ set -- $(dpkg-query --show --showformat='${{Package}} ${{Version}}\\n' {" ".join
   sed -n 's/ .*+stead1$/_*.deb/p')
 [ $# = 0 ] || DEBIAN_FRONTEND=noninteractive dpkg --install --force-confold "$@"
 systemctl try-restart munge
+systemctl try-restart slurmdbd 2> /dev/null
 systemctl try-restart slurmctld 2> /dev/null
 systemctl try-restart slurmd 2> /dev/null
 true
