@@ -102,3 +102,10 @@ def test_lost_records_come_back_from_a_backup(lab: Any, switched_on: str, tmp_pa
     play(lab, "restore-cluster.yml", restore_archive=archive, restore_force=True)
 
     assert recorded(lab, switched_on) == "COMPLETED"
+
+
+def test_the_database_listens_for_this_machine_only(lab: Any) -> None:
+    """The doctor says the same; with mariadb.socket, MariaDB ignores its bind-address."""
+    lines = lab.root(lab.control, "ss --no-header --listening --tcp --numeric 'sport = :3306'").splitlines()
+
+    assert [line.split()[3] for line in lines] == ["127.0.0.1:3306"]
