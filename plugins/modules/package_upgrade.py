@@ -139,8 +139,7 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     if check_mode:
         return {"changed": bool(packages), "packages": packages, "diff": shown(packages)}
     daemons = own_daemons.running()
-    slurm = Slurm()
-    store = Store(ETC)
+    store, slurm = Store(ETC), Slurm()
     decisions = Decisions(store, slurm)
     notes = decisions.keep(store.seen(), minutes=30) if "slurmctld" in daemons else []
     try:

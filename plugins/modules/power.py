@@ -34,6 +34,7 @@ power: {description: C(on), C(off), C(unknown) or C(error) by machine., type: di
 problems: {description: What could not be done, a line for each machine., type: list, returned: always}
 """
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -55,11 +56,10 @@ def main() -> None:
     )
     wanted = "status" if module.check_mode else str(module.params["state"])
     machines = [Machine.read(given) for given in module.params["machines"]]
-    cuts = wanted == "off" and not module.params["force"]
+    is_safe = wanted == "off" and not module.params["force"]
+    act = switch.cut if is_safe else functools.partial(switch.switch, state=wanted)
     with ThreadPoolExecutor(16) as pool:
-        done: list[Any] = list(
-            pool.map(lambda machine: switch.cut(machine) if cuts else switch.switch(machine, wanted), machines)
-        )
+        done: list[Any] = list(pool.map(act, machines))
     module.exit_json(
         changed=any(one.changed for one in done),
         power={one.name: one.power for one in done},

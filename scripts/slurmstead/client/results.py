@@ -138,8 +138,8 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             "Was it changed on the share after the job? `stead rerun` creates it again.",
         )
     is_whole = answer["task"] is None and state.ended
-    is_complete = is_whole or bool(record.get("complete"))
-    _write_record(directory, {"of": identity, "files": verified, "complete": is_complete})
+    complete = is_whole or bool(record.get("complete"))
+    _write_record(directory, {"of": identity, "files": verified, "complete": complete})
     return fetched
 
 

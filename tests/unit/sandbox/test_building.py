@@ -108,3 +108,14 @@ def test_a_file_that_is_not_an_image_leaves_nothing(store: pathlib.Path, members
         building.build(str(store), name="r", given=str(given), archive="r.tar")
 
     assert sorted(path.name for path in store.iterdir()) == [".lock", "own", "python"]
+    assert not given.exists()
+
+
+def test_what_was_given_for_an_image_that_exists_is_removed(store: pathlib.Path) -> None:
+    given = store.parent / "given.tar"
+    given.touch()
+
+    with pytest.raises(images.ImageError, match="the image own exists"):
+        building.build(str(store), name="own", given=str(given), archive="r.tar")
+
+    assert not given.exists()

@@ -174,10 +174,10 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         memory = dataclasses.replace(memory, asleep=False, appeared=seen.now)
     if seen.operation or (memory.appeared and seen.now - memory.appeared < resume_timeout):
         return None, "", memory
-    why = "Slurm has powered it down" if not memory.appeared else "it is on, but Slurm has powered it down"
     if not seen.answers:
         why = f"it has been on for {resume_timeout:.0f} s without an answer, and Slurm has powered it down"
         return Act.CUT, why, dataclasses.replace(memory, appeared=0.0)
+    why = "Slurm has powered it down" if not memory.appeared else "it is on, but Slurm has powered it down"
     return Act.SHUT_DOWN, why, dataclasses.replace(memory, told=seen.now, appeared=0.0)
 
 

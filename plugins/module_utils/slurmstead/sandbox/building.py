@@ -120,16 +120,19 @@ def delete(directory: Path) -> None:
 
 
 def build(directory: str, **given: Any) -> None:
-    """Make an image in a directory of images.
+    """Make an image in a directory of images; the file `given` of Wanted is removed in any case.
 
     :param given: the fields of Wanted
     :raises ImageError: it exists, or a program failed; nothing is left
     """
     store, wanted = Path(directory), Wanted(**given)
-    refused = images.refusal(wanted.name)
-    if refused:
-        raise ImageError(refused)
-    with locked(store):
+    with contextlib.ExitStack() as ended:
+        if wanted.given:
+            ended.callback(Path(wanted.given).unlink, missing_ok=True)
+        refused = images.refusal(wanted.name)
+        if refused:
+            raise ImageError(refused)
+        ended.enter_context(locked(store))
         if (store / wanted.name).exists():
             raise ImageError(f"the image {wanted.name} exists: remove it first, or choose another name")
         new = store / f"{NEW}{wanted.name}"
@@ -151,8 +154,6 @@ def build(directory: str, **given: Any) -> None:
             raise ImageError(f"{error.strerror or error}: {error.filename or new}") from None
         finally:
             delete(new)
-            if wanted.given:
-                Path(wanted.given).unlink(missing_ok=True)
 
 
 def remove(directory: str, name: str, used: Sequence[str]) -> None:
