@@ -6,10 +6,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: login
-short_description: Close a worker to users who have no job on it
+short_description: Close a worker to users who have no job on it, or limit what cron and at run for them
 description:
   - Keeps blocks in the PAM files of sshd, su, cron, at and C(systemd --user). sshd accepts users with a job
-    (pam_slurm_adopt), and like the others root, I(users) and the group C(sudo).
+    (pam_slurm_adopt), and like the others root, I(users) and the group C(sudo). With I(limited) it keeps a block in
+    those of cron and at, which puts what they run into the slice of its user.
   - Changed files are on trial. The action plugin of the same name then opens a new connection to the machine. If that
     fails, the controlling computer is lost, or the machine boots, the machine restores the previous files.
 attributes:
@@ -22,6 +23,7 @@ options:
     choices: [present, absent, confirmed]
     default: present
   only_with_jobs: {type: bool, default: false, description: Whether this machine is closed to users without a job.}
+  limited: {type: bool, default: false, description: Whether the limits of users hold for cron and at.}
   users: {type: list, elements: str, default: [], description: Users who need no job.}
   deadline: {type: int, default: 120, description: Seconds after which unconfirmed files are removed.}
 author: [Slurmstead]
@@ -53,6 +55,7 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent", "confirmed"], "default": "present"},
             "only_with_jobs": {"type": "bool", "default": False},
+            "limited": {"type": "bool", "default": False},
             "users": {"type": "list", "elements": "str", "default": []},
             "deadline": {"type": "int", "default": 120},
         },
@@ -73,7 +76,8 @@ def keep(module: AnsibleModule) -> dict[str, Any]:
     present, dry = module.params["state"] == "present", module.check_mode
     if live.TRIAL.new.exists() and not dry:
         live.forget(roll_back=True)
-    files = live.differing(live.wanted(present and module.params["only_with_jobs"], dry))
+    only_with_jobs, limited = (present and module.params[name] for name in ("only_with_jobs", "limited"))
+    files = live.differing(live.wanted(only_with_jobs, limited, dry))
     path = Path(pam.LIST)
     users = {path: live.list_text(module.params["users"]) if present else None}
     new_list = live.differing(users)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,8 @@ ON = {"login_only_with_jobs": True, "login_user_memory": "25%", "login_user_cpus
 
 PATIENCE = 3600
 """Seconds for a run of Ansible on a computer that is busy."""
+
+AS = "cd / && setpriv --reuid={0} --regid={0} --init-groups --reset-env sh -c"
 
 GROUPS = "/run/control-groups"
 """Where containers find control groups of version 1; the name of the directory in them is that of the lab."""
@@ -56,6 +59,11 @@ def contained(lab: Any) -> dict[str, Any]:
     }
 
 
+def as_user(lab: Any, name: str, user: str, command: str) -> str:
+    """Return the output of a command on a machine, also if it fails: a program of a user as Slurm or root starts it."""
+    return str(lab.root(name, f"{AS.format(user)} {shlex.quote(command)} 2>&1 || true"))
+
+
 def mount(lab: Any, name: str) -> None:
     """Mount the control groups that a container needs, after each of its boots."""
     if lab.of_containers:
@@ -75,9 +83,10 @@ def configure(lab: Any) -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def closed(lab: Any, configure: Callable[..., Any]) -> Iterator[str]:
-    """A worker that is closed, with cron and at."""
+    """A worker that is closed; it and control have cron and at."""
     worker, label = str(lab.workers[0]), lab.directory.name
-    lab.root(worker, INSTALL, seconds=300)
+    for name in (worker, lab.control):
+        lab.root(name, INSTALL, seconds=300)
     lab.everywhere(lambda name: mount(lab, name))
     run = configure(tags="os,slurm,login")
     assert run.code == 0, run.output[-5000:]
@@ -87,7 +96,8 @@ def closed(lab: Any, configure: Callable[..., Any]) -> Iterator[str]:
     assert off.code == 0, off.output[-5000:]
     if lab.of_containers:
         lab.everywhere(lambda name: lab.host(name).check_output("sudo sh -euc %s %s", UNMOUNT, f"{label}-{name}"))
-    lab.root(worker, "DEBIAN_FRONTEND=noninteractive apt-get purge -qq at cron >/dev/null", seconds=300)
+    for name in (worker, lab.control):
+        lab.root(name, "DEBIAN_FRONTEND=noninteractive apt-get purge -qq at cron >/dev/null", seconds=300)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from slurmstead.paths import PLAYBOOKS
-from tests.lab.login.conftest import mount
+from tests.lab.login.conftest import as_user, mount
 
 LOGIN = str(PLAYBOOKS / "configure-login.yml")
 MARKED = "cat /etc/pam.d/sshd | grep --count 'BEGIN slurmstead' || true"
@@ -38,6 +38,20 @@ def test_users_on_control_are_limited_and_root_is_not(lab: Any, closed: str) -> 
     assert "CPUQuotaPerSecUSec=2s" in lab.root(lab.control, f"{show} user-2001.slice")
     assert "MemoryMax=infinity" not in lab.root(lab.control, f"{show} user-2001.slice")
     assert "MemoryMax=infinity" in lab.root(lab.control, f"{show} user-0.slice")
+
+
+@pytest.mark.parametrize(("user", "limited"), [("alice", True), ("root", False)])
+def test_what_cron_and_at_run_on_control_counts_for_its_user(lab: Any, closed: str, user: str, limited: bool) -> None:
+    assert closed
+    command = f"cat /proc/self/cgroup > /tmp/slice-{{}}-{user}"
+    try:
+        as_user(lab, lab.control, user, f"echo '* * * * * {command.format('cron')}' | crontab -")
+        as_user(lab, lab.control, user, f"echo '{command.format('at')}' | at now")
+        for service in ("cron", "at"):
+            lab.insist(lab.control, f"test -s /tmp/slice-{service}-{user}", 150)
+            assert ("user-2001.slice" in lab.root(lab.control, f"cat /tmp/slice-{service}-{user}")) == limited
+    finally:
+        lab.root(lab.control, f"crontab -u {user} -r; rm --force /tmp/slice-*-{user}")
 
 
 def test_a_worker_whose_sshd_does_not_ask_pam_is_reported(lab: Any, closed: str, configure: Callable[..., Any]) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-AS = "cd / && setpriv --reuid={0} --regid={0} --init-groups --reset-env sh -c"
+from tests.lab.login.conftest import as_user
+
 LEFT = "setsid sh -c 'setsid sleep 611 & setsid sleep 612' >&- 2>&- <&- & sleep 1"
 """Leaves two processes, each in a session of its own; one has lost its parent."""
 
@@ -19,11 +20,6 @@ REFUSED = "journalctl --identifier={} --since={} | grep 'Authentication failure'
 """What daemons of PAM print. By name: journald may find no unit for a process that has ended."""
 
 PASSWORD = "only-of-this-test"
-
-
-def as_user(lab: Any, name: str, user: str, command: str) -> str:
-    """Return the output of a command on a machine, also if it fails: a program of a user as Slurm or root starts it."""
-    return str(lab.root(name, f"{AS.format(user)} {shlex.quote(command)} 2>&1 || true"))
 
 
 @pytest.fixture

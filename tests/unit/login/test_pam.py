@@ -64,6 +64,20 @@ def test_users_are_refused_last_and_administrators_pass_before(service: str) -> 
     assert lines.index("@include common-account") < lines.index(lines[-3])
 
 
+@pytest.mark.parametrize("service", pam.BACKGROUND)
+def test_what_cron_and_at_run_belongs_to_the_slice_of_its_user(service: str) -> None:
+    once = pam.limited(service, DEBIAN[service])
+
+    assert once.startswith(DEBIAN[service]) and "pam_systemd.so class=background" in once
+    assert pam.limited(service, once) == once
+    assert pam.plain(once) == DEBIAN[service]
+
+
+@pytest.mark.parametrize("service", set(DEBIAN) - {*pam.BACKGROUND})
+def test_limits_change_no_other_file(service: str) -> None:
+    assert pam.limited(service, DEBIAN[service]) == DEBIAN[service]
+
+
 def test_a_session_of_sshd_skips_pam_systemd_but_for_administrators() -> None:
     text = pam.closed("sshd", DEBIAN["sshd"])
     session = [line for line in text.splitlines() if "common-session" in line]

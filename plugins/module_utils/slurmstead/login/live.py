@@ -52,9 +52,11 @@ def texts() -> dict[Path, str]:
     return found
 
 
-def wanted(only_with_jobs: bool, dry: bool = False) -> dict[Path, str | None]:
+def wanted(only_with_jobs: bool, limited: bool = False, dry: bool = False) -> dict[Path, str | None]:
     """Return the text of each PAM file as it must be; None if it must not exist.
 
+    :param only_with_jobs: users without a job are refused
+    :param limited: what cron and at run belongs to the slice of its user
     :param dry: nothing will be written, so the package may be missing
     :raises LoginError: the machine has no pam_slurm_adopt, or its sshd does not ask PAM
     :raises pam.PamError: a file has an unknown structure
@@ -68,9 +70,11 @@ def wanted(only_with_jobs: bool, dry: bool = False) -> dict[Path, str | None]:
     found: dict[Path, str | None] = {}
     for path, text in texts().items():
         plain = pam.plain(text)
-        original = ROOT / "usr/lib/pam.d" / path.name
+        name = path.name
+        ours = pam.closed(name, plain) if only_with_jobs else pam.limited(name, plain) if limited else plain
+        original = ROOT / "usr/lib/pam.d" / name
         overrides = original.is_file() and (not path.is_file() or plain == original.read_text() != text)
-        found[path] = pam.closed(path.name, plain) if only_with_jobs else None if overrides else plain
+        found[path] = None if overrides and ours == plain else ours
     return found
 
 

@@ -44,6 +44,16 @@ SU = [f"auth requisite pam_listfile.so item=ruser sense=allow onerr=fail file={L
 
 SERVICES = (*ACCOUNT, "su", "su-l")
 
+BACKGROUND = ("cron", "atd")
+"""Debian's files of these do not ask pam_systemd, so their processes are outside of the user's slice and its limits."""
+
+_INTO_SLICE = [
+    "session [success=ignore default=1] pam_succeed_if.so quiet uid >= 1000",
+    "session optional pam_systemd.so class=background",
+    # A jump past the last line fails.
+    "session optional pam_permit.so",
+]
+
 
 class PamError(Exception):
     """A file does not have the line after which ours belong."""
@@ -78,6 +88,11 @@ def closed(service: str, text: str) -> str:
             raise PamError(f"/etc/pam.d/{service} has {len(places)} lines `@include common-session`, expected one")
         lines[places[0]] = _block([f"{KEPT}{lines[places[0]].rstrip()}", *_SESSION])
     return "".join(lines)
+
+
+def limited(service: str, text: str) -> str:
+    """Return a file with our block, which puts what cron and at run into the slice of its user."""
+    return plain(text) + (_block(_INTO_SLICE) if service in BACKGROUND else "")
 
 
 def _places(lines: list[str], pattern: str) -> list[int]:
