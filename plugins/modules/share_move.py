@@ -18,7 +18,8 @@ attributes:
 options:
   state:
     description:
-      - C(used) finds the processes that use O(paths), and the size of O(source) in bytes if it is given.
+      - C(used) finds the processes that use O(paths), and the size of O(source) in bytes if it is given,
+        which must have files.
       - C(begun) marks O(directory) as a copy of O(original) and creates the key that reads it.
       - C(served) lets O(client) read O(source).
       - C(copied) makes O(directory) equal to O(source) on O(server); with O(final), the checksums of all files too.
@@ -113,6 +114,8 @@ def used(given: Result, check_mode: bool) -> Result:
     problems = [f"{text}: end it first" for text in found]
     size = 0
     if given["source"]:
+        if wrong := freezing.absence(given["source"]):
+            return {"problems": [*problems, wrong]}
         command = ["du", "--summarize", "--one-file-system", "--block-size=1", given["source"]]
         done = disks.run(command, 60.0 * given["deadline"])
         # Files that jobs remove meanwhile are no problem.

@@ -165,3 +165,16 @@ def test_the_size_of_the_original_is_measured(run: Run, tmp_path: pathlib.Path) 
     outcome = run("used", source=str(tmp_path / "old"))
     assert outcome.result["bytes"] >= 2**20
     assert outcome.result["problems"] == []
+
+
+def test_an_original_whose_disk_is_missing_does_not_empty_its_copy(run: Run, tmp_path: pathlib.Path) -> None:
+    source, directory = tmp_path / "old", tmp_path / "new"
+    source.mkdir()
+
+    (problem,) = run("used", source=str(source)).result["problems"]
+    assert problem.startswith(f"{source} contains no files")
+    frozen = run("frozen", source=str(source))
+    assert frozen.failed
+    assert frozen.message == problem
+    assert not (tmp_path / "units").exists()
+    assert not directory.exists()

@@ -95,6 +95,21 @@ def test_a_file_system_becomes_read_only_and_writable_again(run: Run) -> None:
     """)
 
 
+def test_the_unit_of_a_disk_that_is_not_mounted_is_kept(run: Run) -> None:
+    assert run("""
+        unit = place / "units" / f"{units.escape(store)}.mount"
+        unit.write_text("[Mount]\\nWhat=/dev/share/share\\n")
+        try:
+            freezing.freeze(store)
+        except DiskError as error:
+            assert f"systemctl start '{unit.name}'" in str(error)
+        else:
+            raise AssertionError("the empty mount point became the share")
+        assert unit.read_text() == "[Mount]\\nWhat=/dev/share/share\\n"
+        print("all seen")
+    """)
+
+
 def test_an_interruption_before_the_mount_does_no_harm(run: Run) -> None:
     assert run("""
         freezing.keep(store, is_own=False)

@@ -32,8 +32,28 @@ def top(path: str) -> mounts.Mount | None:
     return next((mount for mount in reversed(mounts.mounts()) if mount.path == path), None)
 
 
+def absence(source: str) -> str:
+    """Return why a directory does not have the share's files now, as while its disk is missing; empty if it has them.
+
+    A copy of the empty mount point would lose all files that were copied before.
+    """
+    unit = _unit(source)
+    if top(source) is not None:
+        return ""
+    if unit.exists() and OLD not in disks.read_text(unit):
+        return f"{source} is not mounted, so its files are missing: `systemctl start '{unit.name}'` mounts it"
+    if not share.holds_data(source):
+        return f"{source} contains no files: mount its disk, or, if the files are lost, use --leave-data"
+    return ""
+
+
 def freeze(source: str) -> bool:
-    """Make the share's directory read-only, for this machine and for NFS; return whether it was writable."""
+    """Make the share's directory read-only, for this machine and for NFS; return whether it was writable.
+
+    :raises DiskError: it does not have the share's files now, or a file in it stays open for writing
+    """
+    if wrong := absence(source):
+        raise DiskError(wrong)
     mount, exports = top(source), disks.read_text(share.EXPORTS)
     changed = mount is None or not mount.readonly
     # Before the mount, which would look like a file system of its own after an interruption.
