@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead.storage import blank, disks, inspection, mounts, units
+from ansible.module_utils.slurmstead.storage import blank, disks, freezing, inspection, mounts, units
 from ansible.module_utils.slurmstead.storage.volumes import TAG, Group, LogicalVolume
 
 DISK = "/dev/disk/by-id/ata-A"
@@ -84,6 +84,16 @@ def test_a_file_in_the_way_is_refused(run: Run, tmp_path: pathlib.Path) -> None:
 def test_disks_that_are_not_declared_any_more_are_asked_for(run: Run, tmp_path: pathlib.Path) -> None:
     (tmp_path / "units" / f"{units.escape(str(tmp_path / 'scratch'))}.mount").write_text("")
     assert "expected disks for" in run().message
+
+
+def test_a_directory_that_a_move_made_read_only_is_one_still(
+    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freezing, "check", lambda command: "")
+    (tmp_path / "scratch/home").mkdir(parents=True)
+    freezing.keep(str(tmp_path / "scratch"), is_own=False)
+    outcome = run(image_size="auto", state="probe")
+    assert not outcome.failed, outcome.message
 
 
 @pytest.mark.parametrize("state", ["present", "probe"])

@@ -138,6 +138,18 @@ def test_what_was_frozen_at_the_next_boot_only_is_thawed_too(run: Run) -> None:
     """)
 
 
+def test_a_directory_that_is_in_use_becomes_writable_again(run: Run) -> None:
+    assert run("""
+        assert freezing.freeze(store)
+        reader = os.open(f"{store}/home", os.O_RDONLY)
+        assert freezing.thaw(store)
+        assert writable(store)
+        assert units_now() == []
+        assert not freezing.thaw(store)
+        print("all seen")
+    """)
+
+
 def test_a_file_that_is_open_for_writing_is_not_cut_off(run: Run) -> None:
     assert run("""
         mount("--bind", store, str(place / "share"))

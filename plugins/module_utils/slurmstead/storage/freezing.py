@@ -21,9 +21,6 @@ BUSY = 60.0
 
 PAUSE = 2.0
 
-OLD = "An earlier share, read-only"
-"""Description of the unit that keeps a directory of another file system read-only."""
-
 NOTE = "# Written by `scripts/stead move-share`: the share was moved away from here.\n"
 
 
@@ -40,7 +37,7 @@ def absence(source: str) -> str:
     unit = _unit(source)
     if top(source) is not None:
         return ""
-    if unit.exists() and OLD not in disks.read_text(unit):
+    if unit.exists() and units.OLD not in disks.read_text(unit):
         return f"{source} is not mounted, so its files are missing: `systemctl start '{unit.name}'` mounts it"
     if not share.holds_data(source):
         return f"{source} contains no files: mount its disk, or, if the files are lost, use --leave-data"
@@ -57,7 +54,7 @@ def freeze(source: str) -> bool:
     mount, exports = top(source), disks.read_text(share.EXPORTS)
     changed = mount is None or not mount.readonly
     # Before the mount, which would look like a file system of its own after an interruption.
-    keep(source, is_own=mount is not None and OLD not in disks.read_text(_unit(source)))
+    keep(source, is_own=mount is not None and units.OLD not in disks.read_text(_unit(source)))
     if mount is None:
         check(["mount", "--bind", source, source])
     if changed:
@@ -89,7 +86,7 @@ def keep(source: str, *, is_own: bool) -> None:
         drop_in.write_text(f"{NOTE}[Mount]\nOptions={given[1]},ro\n")
     elif not is_own:
         unit.write_text(
-            f"{NOTE}[Unit]\nDescription={OLD}\n\n[Mount]\nWhat={source}\nWhere={source}\nType=none\n"
+            f"{NOTE}[Unit]\nDescription={units.OLD}\n\n[Mount]\nWhat={source}\nWhere={source}\nType=none\n"
             "Options=bind,ro\n\n[Install]\nWantedBy=local-fs.target\n"
         )
         link = units.UNITS / "local-fs.target.wants" / unit.name
@@ -102,7 +99,7 @@ def keep(source: str, *, is_own: bool) -> None:
 def thaw(source: str) -> bool:
     """Make the share's directory writable again; return whether it was read-only."""
     mount, unit, drop_in = top(source), _unit(source), _drop_in(source)
-    is_ours, readonly = OLD in disks.read_text(unit), mount is not None and mount.readonly
+    is_ours, readonly = units.OLD in disks.read_text(unit), mount is not None and mount.readonly
     # `freeze` may have been interrupted, or refused by an open file, before the mount was read-only.
     if not (is_ours or readonly or drop_in.exists()):
         return False
@@ -110,8 +107,9 @@ def thaw(source: str) -> bool:
     if is_ours:
         (units.UNITS / "local-fs.target.wants" / unit.name).unlink(missing_ok=True)
         unit.unlink()
-        if mount is not None:
-            check(["umount", source])
+        # Clients that use its export keep the mount busy; then it stays until the next boot.
+        if mount is not None and disks.run(["umount", source], DEADLINE).returncode:
+            remount(source, "rw")
     elif readonly:
         # After a boot, the file system itself is read-only too.
         check(["mount", "-o", "remount,rw", source])

@@ -142,7 +142,7 @@ class Inspection:
             self.problems += self.mount_problems()
             return
         if not self.declared:
-            if self.unit.exists():
+            if self.unit.exists() and units.OLD not in disks.read_text(self.unit):
                 self.problems.append(
                     f"expected disks for {path}, none is declared, and {self.unit} mounts the volume that was "
                     f"made for it earlier: declare its disks, or remove it by hand (`systemctl disable --now "

@@ -10,6 +10,9 @@ from ansible.module_utils.slurmstead.storage.volumes import Wanted
 
 UNITS = Path("/etc/systemd/system")
 
+OLD = "An earlier share, read-only"
+"""Description of the unit that keeps a directory of another file system read-only (freezing.keep)."""
+
 
 def escape(path: str) -> str:
     r"""Return a path as systemd writes it in the name of a unit (systemd-escape(1), --path), without a suffix.
