@@ -96,6 +96,16 @@ def test_a_directory_that_a_move_made_read_only_is_one_still(
     assert not outcome.failed, outcome.message
 
 
+def test_a_volume_that_is_not_mounted_is_not_replaced(run: Run, tmp_path: pathlib.Path, blank_disk: list[str]) -> None:
+    unit = tmp_path / "units" / f"{units.escape(str(tmp_path / 'scratch'))}.mount"
+    unit.write_text("[Mount]\nWhat=/var/lib/slurmstead/scratch.img\n")
+    outcome = run(disks=[DISK], state="probe")
+    assert outcome.failed
+    assert f"{unit} mounts /var/lib/slurmstead/scratch.img, which" in outcome.message
+    unit.write_text("[Mount]\nWhat=/dev/scratch/scratch\n")
+    assert not run(disks=[DISK], state="probe").failed
+
+
 @pytest.mark.parametrize("state", ["present", "probe"])
 def test_every_bad_name_is_named(run: Run, tmp_path: pathlib.Path, state: str) -> None:
     outcome = run(disks=["/dev/sda", "/dev/disk/by-id/none"], state=state)

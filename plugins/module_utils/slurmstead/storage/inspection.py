@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from pathlib import Path
 
 from ansible.module_utils.slurmstead.storage import blank, content, disks, filesystems, images, mounts, share, units
@@ -179,6 +180,12 @@ class Inspection:
                 return [
                     f"{path}: expected an empty directory to mount {device} at, found {len(hidden)} entries that would "
                     "be hidden: move them away, and back when it is mounted"
+                ]
+            earlier = re.search(r"^What=(.*)$", disks.read_text(self.unit), re.MULTILINE)
+            if earlier and earlier[1] != device:
+                return [
+                    f"{path}: expected only {device} to be mounted, but {self.unit} mounts {earlier[1]}, which is "
+                    "not mounted now: declare that one and mount it, or, if its files are not needed, remove that unit"
                 ]
             elsewhere = next((other.path for other in mounts.mounts() if number and other.number == number), None)
             if elsewhere:
