@@ -207,7 +207,7 @@ class Volume(Inspection):
                 return
             image.parent.mkdir(parents=True, exist_ok=True)
             # Never mounted, so it contains no data.
-            part = image.with_suffix(".part")
+            part = images.part(image)
             part.unlink(missing_ok=True)
             reserve(part, size)
             self.run(

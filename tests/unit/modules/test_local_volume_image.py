@@ -142,6 +142,21 @@ def test_an_interrupted_creation_is_repeated(run: Run, place: pathlib.Path) -> N
     assert not part.exists()
 
 
+@pytest.mark.parametrize("size", ["64M", "auto"])
+def test_what_an_interrupted_creation_has_reserved_counts_as_free(
+    run: Run, place: pathlib.Path, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    part = image(place).with_suffix(".part")
+    part.parent.mkdir()
+    part.write_bytes(b"x" * 64 * 2**20)
+    monkeypatch.setattr(images, "RESERVE", 32 * 2**20)
+    monkeypatch.setattr(images, "free_bytes", lambda directory: 64 * 2**20 if part.exists() else 128 * 2**20)
+    outcome = run(image_size=size)
+
+    assert not outcome.failed, outcome.message
+    assert image(place).stat().st_size == 64 * 2**20
+
+
 @pytest.mark.slow
 def test_files_in_the_mount_point_of_an_image_are_not_hidden(run: Run, place: pathlib.Path) -> None:
     image(place).parent.mkdir()

@@ -37,6 +37,11 @@ def path(mount_point: str) -> Path:
     return DIRECTORY / f"{units.escape(mount_point)}.img".replace("\\", "")
 
 
+def part(image: Path) -> Path:
+    """Return the file in which an image is created. An interrupted creation leaves it, and the next one replaces it."""
+    return image.with_suffix(".part")
+
+
 def declared_bytes(size: str) -> int | None:
     """Return a declared size in bytes, None for `auto`.
 

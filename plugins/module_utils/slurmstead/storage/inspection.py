@@ -67,8 +67,10 @@ class Inspection:
             return
         self.wanted = dataclasses.replace(self.wanted, image=str(image))
         present = image.stat().st_size if image.exists() else None
+        part = images.part(image)
+        left = part.stat().st_blocks * 512 if part.exists() else 0
         try:
-            free = images.free_bytes(image.parent)
+            free = images.free_bytes(image.parent) + left
             self.image_bytes = images.wanted_bytes(size, present, free, self.wanted.filesystem)
         except DiskError as error:
             self.problems.append(f"{image}: {error}")
