@@ -101,6 +101,19 @@ def test_an_exported_directory_has_data_or_not(
     assert (state["exported"], state["data"]) == (str(tmp_path / "store"), data)
 
 
+def test_a_move_that_was_interrupted_before_the_original_was_read_only_is_seen(machine: Machine) -> None:
+    machine.mounts("30 22 8:1 / /srv/share rw - ext4 /dev/sda1 rw", "31 22 8:1 / /share ro - ext4 /dev/sda1 rw")
+    assert share.found("/srv/share", "/share")["readonly"]
+
+    machine.mounts("30 22 8:1 / /srv/share rw - ext4 /dev/sda1 rw", "31 22 8:1 / /share rw - ext4 /dev/sda1 rw")
+    assert not share.found("/srv/share", "/share")["readonly"]
+
+    drop_in = machine.place / "units/srv-share.mount.d/slurmstead-old.conf"
+    drop_in.parent.mkdir(parents=True)
+    drop_in.write_text("[Mount]\nOptions=ro\n")
+    assert share.found("/srv/share", "/share")["readonly"]
+
+
 def test_a_mount_that_was_made_read_only_is_told_from_a_file_system_with_errors(machine: Machine) -> None:
     machine.mounts("30 22 8:1 / /srv/share ro shared:1 - ext4 /dev/sda1 rw")
     assert share.found("/srv/share", "/share")["readonly"]

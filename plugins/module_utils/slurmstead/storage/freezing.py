@@ -70,16 +70,12 @@ def _unit(source: str) -> Path:
     return units.UNITS / f"{units.escape(source)}.mount"
 
 
-def _drop_in(source: str) -> Path:
-    return units.UNITS / f"{units.escape(source)}.mount.d" / "slurmstead-old.conf"
-
-
 def keep(source: str, *, is_own: bool) -> None:
     """Mount a directory read-only at each boot.
 
     :param is_own: a file system is mounted there; otherwise it is a directory of another one
     """
-    unit, drop_in = _unit(source), _drop_in(source)
+    unit, drop_in = _unit(source), units.old_drop_in(source)
     given = re.search(r"^Options=(.*)$", disks.read_text(unit), re.MULTILINE)
     if is_own and given:
         drop_in.parent.mkdir(exist_ok=True)
@@ -98,7 +94,7 @@ def keep(source: str, *, is_own: bool) -> None:
 
 def thaw(source: str) -> bool:
     """Make the share's directory writable again; return whether it was read-only."""
-    mount, unit, drop_in = top(source), _unit(source), _drop_in(source)
+    mount, unit, drop_in = top(source), _unit(source), units.old_drop_in(source)
     is_ours, readonly = units.OLD in disks.read_text(unit), mount is not None and mount.readonly
     # `freeze` may have been interrupted, or refused by an open file, before the mount was read-only.
     if not (is_ours or readonly or drop_in.exists()):
@@ -141,7 +137,7 @@ def remount(path: str, option: str) -> None:
 
 def removal(source: str) -> str:
     """Return the commands with which an administrator removes an earlier share and its files."""
-    unit, drop_in = _unit(source), _drop_in(source)
+    unit, drop_in = _unit(source), units.old_drop_in(source)
     device = (top(source) or mounts.Mount("", "", "", "")).source
     files = f"rm -r {source}"
     if not drop_in.exists() and not unit.exists():

@@ -40,20 +40,22 @@ def found(source: str, path: str) -> dict[str, Any]:
     exported  the directory that it exports; empty if none
     data      whether that directory contains anything
     copy_of   HOST:DIRECTORY of the original, if `source` is an incomplete copy
-    readonly  whether `source` has been mounted read-only; an error of a disk does not do that (mount(2), MS_BIND)
+    readonly  whether a move has made `source` or the mount at `path` read-only, now or at the next boot; an error of a
+              disk does not do that (mount(2), MS_BIND)
 
     :param source: the directory of the share in the inventory
     :param path: the mount point in the inventory
     """
     seen = mounts.mounts()
     export = exported()
-    top = next((mount for mount in reversed(seen) if mount.path == source), None)
+    tops = {mount.path: mount for mount in seen}
     return {
         "clients": [dict(client) for client in sorted({tuple(one.items()) for one in _clients(seen, path)})],
         "exported": export,
         "data": holds_data(export) if export else False,
         "copy_of": disks.read_text(Path(source, MARK)) if source else "",
-        "readonly": top is not None and top.readonly,
+        "readonly": units.old_drop_in(source).exists()
+        or any(place in tops and tops[place].readonly for place in (source, path)),
     }
 
 

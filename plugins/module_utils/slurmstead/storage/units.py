@@ -24,6 +24,11 @@ def escape(path: str) -> str:
     return re.sub("/+", "-", plain.decode()) or "-"
 
 
+def old_drop_in(path: str) -> Path:
+    """Return the drop-in that mounts an earlier share's file system read-only (freezing.keep)."""
+    return UNITS / f"{escape(path)}.mount.d" / "slurmstead-old.conf"
+
+
 def unit_files(wanted: Wanted) -> dict[str, str]:
     """Return the files below /etc/systemd/system, by name, that mount the volume at boot.
 
