@@ -88,6 +88,7 @@ def test_a_file_system_becomes_read_only_and_writable_again(run: Run) -> None:
         assert not writable(store)
         (drop_in,) = [name for name in units_now() if name.endswith(".conf")]
         assert "Options=loop,nodev,ro" in (place / "units" / drop_in).read_text()
+        assert f"rm -rf '{unit}' '{unit}.d' &&" in freezing.removal(store), "a later volume there would be read-only"
         assert freezing.thaw(store)
         assert writable(store)
         assert units_now() == [unit.name]

@@ -144,4 +144,4 @@ def removal(source: str) -> str:
         return files
     if drop_in.exists():
         files = f"rm {images.path(source)}" if device.startswith("/dev/loop") else f"lvremove {device}"
-    return f"systemctl disable --now '{unit.name}' && rm '{unit}' && {files}"
+    return f"systemctl disable --now '{unit.name}' && rm -rf '{unit}' '{unit}.d' && {files}"
