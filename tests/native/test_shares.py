@@ -179,3 +179,17 @@ def test_limits_are_changed_and_cleared(course: Cluster) -> None:
     shown = course.run("sacctmgr", "-nP", "show", "assoc", "account=course", "format=User,GrpTRES,MaxJobs,MaxWall")
     assert "|cpu=6||" in shown.splitlines()
     keep(course, **{**COURSE, "accounts": {"course": {"GrpTRES": None}}})
+
+
+@pytest.mark.slow
+def test_null_is_what_slurm_has_without_a_value(course: Cluster) -> None:
+    qos = {"GraceTime": 120, "PreemptMode": "cancel", "Priority": 5, "UsageFactor": 0.5, "Preempt": None}
+    user = {"DefaultQOS": "normal", "Fairshare": 3, "QOS": ["normal"]}
+    gpu, bob = {**COURSE["qos"], "gpu": qos}, {"bob": user}
+    keep(course, **{**COURSE, "qos": gpu, "users": bob})
+
+    cleared = {"qos": {**gpu, "gpu": dict.fromkeys(qos)}, "users": {"bob": dict.fromkeys(user)}}
+    assert len(keep(course, **{**COURSE, **cleared})) == 2
+
+    shown = course.run("sacctmgr", "-nP", "show", "qos", "gpu", "format=GraceTime,PreemptMode,Priority,UsageFactor")
+    assert shown == "00:00:00|cluster|0|1.000000"

@@ -150,6 +150,7 @@ def test_removal_is_told_and_finds_what_is_there() -> None:
         (limits.QOS["MaxTRESPerUser"], "cpu=8,mem=1T", "mem=1024G,cpu=8"),
         (limits.QOS["UsageFactor"], "1.000000", "1"),
         (limits.ASSOCIATION["Fairshare"], "PARENT", "parent"),
+        (limits.QOS["GraceTime"], "120", "00:02:00"),
     ],
 )
 def test_two_ways_to_write_a_value_are_the_same(key: limits.Key, one: str, other: str) -> None:
@@ -159,6 +160,47 @@ def test_two_ways_to_write_a_value_are_the_same(key: limits.Key, one: str, other
 @pytest.mark.parametrize("value", ["a b", "1\nremove user where name=ann", "'x'"])
 def test_a_value_cannot_end_its_command(value: str) -> None:
     assert limits.wrong(limits.QOS["Flags"], value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (limits.QOS["MaxJobsPerUser"], -1),
+        (limits.QOS["MaxJobsPerUser"], 2.5),
+        (limits.QOS["MaxJobsPerUser"], "parent"),
+        (limits.QOS["UsageFactor"], -1),
+        (limits.QOS["MaxWall"], "0:00:30"),
+        (limits.QOS["GraceTime"], "0:02:00"),
+        (limits.QOS["MaxTRESPerUser"], "cpu"),
+        (limits.QOS["MaxTRESPerUser"], {"cpu": -1}),
+        (limits.QOS["MaxTRESPerUser"], "mem=1.5G"),
+    ],
+)
+def test_a_value_that_slurm_would_round_or_refuse_is_wrong(key: limits.Key, value: Any) -> None:
+    assert limits.wrong(key, value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (limits.QOS["UsageFactor"], 0.5),
+        (limits.QOS["GraceTime"], 120),
+        (limits.QOS["MaxTRESPerUser"], {"gres/gpu:a100": 2, "mem": "4g"}),
+        (limits.ASSOCIATION["Fairshare"], "parent"),
+        (limits.ASSOCIATION["MaxWall"], "1-12"),
+        (limits.ASSOCIATION["MaxWall"], None),
+    ],
+)
+def test_a_value_that_slurm_keeps_is_right(key: limits.Key, value: Any) -> None:
+    assert not limits.wrong(key, value)
+
+
+def test_null_is_the_value_that_slurm_shows_without_one() -> None:
+    keys = {"Priority": None, "UsageFactor": None, "GraceTime": None, "PreemptMode": None}
+    shown = {"Priority": "0", "UsageFactor": "1.000000", "GraceTime": "00:00:00", "PreemptMode": "cluster"}
+
+    assert limits.differing(limits.QOS, keys, shown) == []
+    assert limits.setting("Priority", limits.QOS["Priority"], None, "5") == "Priority=0"
 
 
 def test_slurm_asks_for_accounts_only_where_there_are_limits() -> None:

@@ -848,7 +848,17 @@ SHARE_CASES = {
     "a limit that is no number": case(
         "shares_qos",
         {"course": {"MaxJobsPerUser": "few"}},
-        'has MaxJobsPerUser: "few" of course, which is neither a number nor null. See sacctmgr(1).',
+        'has MaxJobsPerUser: "few" of course, which is neither a whole number nor null. See sacctmgr(1).',
+    ),
+    "a time with seconds": case(
+        "shares_qos",
+        {"course": {"MaxWall": "1:30"}},
+        'has MaxWall: "1:30" of course, which has seconds, but Slurm counts whole minutes. See sacctmgr(1).',
+    ),
+    "a user's account in capitals": case(
+        "shares_users",
+        {"ann": {"Account": "Bio"}},
+        'has Account: "Bio" of ann, which is not a name in lower case, with digits, and . _ -. See sacctmgr(1).',
     ),
     "a user to remove": case(
         "shares_remove_users",

@@ -17,6 +17,7 @@ SAFE = re.compile(r"[A-Za-z0-9_.:=,/+-]*")
 TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d\d){0,2})")
 SIZES = {"": 1, "m": 1, "g": 1 << 10, "t": 1 << 20, "p": 1 << 30}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)([mgtp]?)", re.IGNORECASE)
+TRES = re.compile(r"[a-z/:_0-9]+=\d+[mgtp]?")
 CLEARED = "-1"
 
 
@@ -26,12 +27,24 @@ class Key:
 
     column: str
     kind: str
-    """number, time, tres, set or word"""
+    """time, tres, set, word or one of FORMS"""
+    default: str = ""
+    """what is shown without a value"""
+
+
+FORMS = {
+    "factor": (re.compile(r"\d+(\.\d+)?"), "is neither a number nor null"),
+    "name": (NAME, "is not a name in lower case, with digits, and . _ -"),
+    "number": (re.compile(r"\d+"), "is neither a whole number nor null"),
+    "seconds": (re.compile(r"\d+"), "is not a number of seconds"),
+    "share": (re.compile(r"\d+|parent"), "is neither a whole number nor parent"),
+}
+"""What a value must look like, and what is wrong with others, by kind."""
 
 
 ASSOCIATION = {
     "DefaultQOS": Key("DefaultQOS", "word"),
-    "Fairshare": Key("Share", "number"),
+    "Fairshare": Key("Share", "share", "1"),
     "GrpJobs": Key("GrpJobs", "number"),
     "GrpSubmitJobs": Key("GrpSubmit", "number"),
     "GrpTRES": Key("GrpTRES", "tres"),
@@ -49,7 +62,7 @@ ASSOCIATION = {
 
 QOS = {
     "Flags": Key("Flags", "set"),
-    "GraceTime": Key("GraceTime", "time"),
+    "GraceTime": Key("GraceTime", "seconds", "0"),
     "GrpJobs": Key("GrpJobs", "number"),
     "GrpSubmitJobs": Key("GrpSubmit", "number"),
     "GrpTRES": Key("GrpTRES", "tres"),
@@ -62,9 +75,9 @@ QOS = {
     "MaxWall": Key("MaxWall", "time"),
     "MinTRESPerJob": Key("MinTRES", "tres"),
     "Preempt": Key("Preempt", "set"),
-    "PreemptMode": Key("PreemptMode", "word"),
-    "Priority": Key("Priority", "number"),
-    "UsageFactor": Key("UsageFactor", "number"),
+    "PreemptMode": Key("PreemptMode", "word", "cluster"),
+    "Priority": Key("Priority", "number", "0"),
+    "UsageFactor": Key("UsageFactor", "factor", "1"),
 }
 
 Value = Any
@@ -92,7 +105,7 @@ def wrong(key: Key, value: Value) -> str:
     >>> wrong(ASSOCIATION["MaxWall"], 14400)
     'is not a text: YAML reads 4:00:00 as a number; write it in quotes'
     >>> wrong(ASSOCIATION["MaxJobs"], "many")
-    'is neither a number nor null'
+    'is neither a whole number nor null'
     """
     if value is None:
         return ""
@@ -100,12 +113,15 @@ def wrong(key: Key, value: Value) -> str:
         return "has a character that sacctmgr would misread"
     if key.kind == "time" and not isinstance(value, str):
         return "is not a text: YAML reads 4:00:00 as a number; write it in quotes"
+    if key.kind in FORMS:
+        form, why = FORMS[key.kind]
+        return "" if form.fullmatch(text(value)) else why
     meant = meaning(key, text(value))
     if key.kind == "time" and meant is None:
         return "is not a time such as '4:00:00', '1-00:00:00' or '240' (minutes)"
-    if key.kind == "number" and not isinstance(meant, float) and meant != "parent":
-        return "is neither a number nor null"
-    if key.kind == "tres" and not all(re.fullmatch(r"[a-z/:_0-9]+", name) for name, _ in meant):
+    if key.kind == "time" and meant % 60:
+        return "has seconds, but Slurm counts whole minutes"
+    if key.kind == "tres" and not all(TRES.fullmatch(word) for word in text(value).lower().split(",") if word):
         return "is not a list such as cpu=8,mem=4G"
     return ""
 
@@ -126,7 +142,9 @@ def meaning(key: Key, shown: str) -> Any:
         return None
     if key.kind == "time":
         return _seconds(shown)
-    if key.kind == "number":
+    if key.kind == "seconds":
+        return _seconds(shown) if ":" in shown else int(shown)
+    if key.kind in ("factor", "number", "share"):
         try:
             return float(shown)
         except ValueError:
@@ -162,11 +180,11 @@ def setting(name: str, key: Key, wanted: Value, shown: str) -> str:
     >>> setting("MaxJobs", ASSOCIATION["MaxJobs"], None, "7"), setting("Flags", QOS["Flags"], None, "DenyOnLimit")
     ('MaxJobs=-1', 'Flags=-1')
     """
-    new = text(wanted)
+    new = text(wanted) or key.default
     if key.kind == "tres":
         gone = sorted({one for one, _ in meaning(key, shown)} - {one for one, _ in meaning(key, new)})
         new = ",".join([*([new] if new else []), *(f"{one}={CLEARED}" for one in gone)])
-    elif not new and (key.kind in ("number", "time") or name == "Flags"):
+    elif not new and (key.kind in ("number", "time") or name in ("DefaultQOS", "Flags")):
         new = CLEARED
     return f"{name}={new}"
 
@@ -176,5 +194,5 @@ def differing(keys: Mapping[str, Key], wanted: Mapping[str, Value], shown: Mappi
     return [
         name
         for name in sorted(wanted)
-        if meaning(keys[name], text(wanted[name])) != meaning(keys[name], shown.get(name, ""))
+        if meaning(keys[name], text(wanted[name]) or keys[name].default) != meaning(keys[name], shown.get(name, ""))
     ]

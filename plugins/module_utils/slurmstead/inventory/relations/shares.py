@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 
 def share_accounts_are_possible(shares_accounts: Values) -> Iterator[Violation]:
     """An account has a name and keys that Slurm knows, and no parents in a circle."""
-    yield from _keys("shares_accounts", shares_accounts, {**ASSOCIATION, "Parent": Key("", "word")})
+    yield from _keys("shares_accounts", shares_accounts, {**ASSOCIATION, "Parent": Key("", "name")})
     for name in shares_accounts:
         seen, parent = [str(name)], name
         while isinstance(shares_accounts.get(parent), Mapping) and (parent := shares_accounts[parent].get("Parent")):
@@ -28,7 +28,7 @@ def share_accounts_are_possible(shares_accounts: Values) -> Iterator[Violation]:
 
 def share_users_are_possible(shares_users: Values) -> Iterator[Violation]:
     """A user has keys that Slurm knows."""
-    yield from _keys("shares_users", shares_users, {**ASSOCIATION, "Account": Key("", "word")})
+    yield from _keys("shares_users", shares_users, {**ASSOCIATION, "Account": Key("", "name")})
 
 
 def share_qos_are_possible(shares_qos: Values) -> Iterator[Violation]:
