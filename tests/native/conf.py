@@ -34,6 +34,7 @@ SLURMDBD = """\
 AuthType=auth/munge
 DbdHost=control
 LogFile=/var/log/slurmdbd.log
+Parameters=PreserveCaseUser
 PidFile=/run/slurmdbd.pid
 PrivateData=jobs
 SlurmUser=slurm

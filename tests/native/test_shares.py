@@ -109,6 +109,14 @@ def test_a_student_is_limited_and_others_are_not(course: Cluster) -> None:
     assert running <= 2
 
 
+def test_a_name_with_capitals_stays_as_it_is(course: Cluster) -> None:
+    people = [*COURSE["people"], {"name": "Ann", "account": "Course"}]
+
+    assert keep(course, **{**COURSE, "people": people}) == ["+ user Ann in account course"]
+    assert keep(course, **{**COURSE, "people": people, "users": {"Ann": {"MaxJobs": 2}}}) != []
+    assert keep(course, **{**COURSE, "remove": ["Ann"]}) == ["- user Ann"]
+
+
 @pytest.mark.slow
 def test_students_have_the_limits_of_low_beside_their_own(course: Cluster) -> None:
     job = ("sbatch", "--hold", "--output=/dev/null", "--mem=10", "--wrap=true")
