@@ -5,6 +5,7 @@ An image is the machine's own root file system, mounted again: all packages are 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -89,6 +90,17 @@ def test_a_bundle_of_the_users_own_is_refused(worker: Cluster) -> None:
     done = worker.tried("srun", f"--container={HOME}/own", "id", user="alice")
 
     assert "own/rootfs is not an image. The images are the directories of /share/images." in done.stderr
+    assert done.returncode != 0 and not done.stdout
+
+
+def test_a_bundle_of_the_users_own_shows_nothing_of_the_machine(worker: Cluster) -> None:
+    mounts = [{"destination": "/tmp/slurm/startup", "type": "bind", "source": source} for source in ("/", f"{HOME}/own")]
+    own = {**json.loads(BUNDLE), "root": {"path": "/share/images/plain/rootfs"}, "mounts": mounts}
+    worker.run("sh", "-c", "mkdir -p own && cat >own/config.json", text=json.dumps(own), user="alice")
+
+    done = worker.tried("srun", "--mem=100", f"--container={HOME}/own", "ls", "/tmp/slurm/startup", user="alice")
+
+    # Slurm 22.05 refuses the bundle.
     assert done.returncode != 0 and not done.stdout
 
 

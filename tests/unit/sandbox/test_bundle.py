@@ -19,13 +19,14 @@ TASK = bundle.Task(
     resolver=["/etc/hosts"],
     processes=100,
     host="node1",
+    script="/spool/slurm_script",
 )
 GIVEN = {
     "process": {"args": ["id"], "env": ["PATH=/image", "A=b=c", "SLURM_CONF=/x", "PATH=/user", "HOME=/", "BARE"]},
     "root": {"path": "/elsewhere"},
     "hooks": {"prestart": [{"path": "/evil"}]},
     "mounts": [
-        {"destination": bundle.STARTUP, "source": "/spool/slurm_script", "options": ["bind", "suid"]},
+        {"destination": bundle.STARTUP, "source": "/", "options": ["bind", "suid"]},
         {"destination": "/etc", "source": "/etc"},
         {"options": []},
     ],

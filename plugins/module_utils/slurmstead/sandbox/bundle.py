@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """The config.json of a task, from the one that slurmstepd wrote: the OCI runtime specification, pure functions.
 
-Of slurmstepd's file only the command, the environment and the script of a batch job are used. What is mounted, and what
-the task may do, is decided here.
+Of slurmstepd's file only the command and the environment are used. What is mounted, and what the task may do, is decided
+here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 STARTUP = "/tmp/slurm/startup"
 """Where slurmstepd wants the script of a batch job."""
+
+SCRIPT = "slurm_script"
+"""Name of that script, in a directory of root's."""
 
 NOT_INSIDE = ("SLURM_CONF", "SLURM_CONF_SERVER", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables that name what an image does not have."""
@@ -56,12 +59,13 @@ class Task(NamedTuple):
     """Files that name other machines; they are shown with the network."""
     processes: int
     host: str
+    script: str = ""
+    """The script of a batch job; empty without one."""
 
 
 def configuration(given: Mapping[str, Any], task: Task, directory: str) -> dict[str, Any]:
     """Return config.json for crun. `directory` is the working directory."""
     kinds = ["user", "pid", "ipc", "uts", "mount", *([] if task.network else ["network"])]
-    startup = [one["source"] for one in given.get("mounts", []) if one.get("destination") == STARTUP]
     return {
         "ociVersion": "1.0.0",
         "hostname": task.host,
@@ -79,7 +83,7 @@ def configuration(given: Mapping[str, Any], task: Task, directory: str) -> dict[
         "mounts": [
             *_system(task),
             _bind(f"{task.own}/tmp", "/tmp"),
-            *(_bind(source, STARTUP, "ro") for source in startup),
+            *([_bind(task.script, STARTUP, "ro")] if task.script else []),
             _bind(f"{task.scratch}/files", task.scratch),
             *(_bind(path, path) for path in task.paths),
         ],

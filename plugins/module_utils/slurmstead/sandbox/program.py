@@ -60,6 +60,15 @@ def image_of(given: dict[str, Any], images: str) -> Path:
     return rootfs
 
 
+def script_of(given: dict[str, Any]) -> str:
+    """Return the script of a batch job, or nothing. A user's own bundle may name any file of the machine for it."""
+    for one in given.get("mounts", []):
+        source = Path(one.get("source", ""))
+        if one.get("destination") == bundle.STARTUP and source.name == bundle.SCRIPT and source.parent.stat().st_uid == 0:
+            return str(source)
+    return ""
+
+
 def write_accounts(rootfs: Path, etc: Path, user: pwd.struct_passwd) -> None:
     """Write passwd and group of the image, with the user and the user's groups, into the layer."""
     etc.mkdir()
@@ -146,6 +155,7 @@ def main() -> None:
         resolver=[path for path in RESOLVER if os.path.isfile(path)],
         processes=settings["processes"],
         host=os.uname().nodename,
+        script=script_of(given),
     )
     wanted = bundle.environment(given, task).get("PWD", "/")
     shown = any(Path(wanted).is_relative_to(path) for path in paths) and os.path.isdir(wanted)
