@@ -34,9 +34,9 @@ Play = Callable[..., str]
 def play(tmp_path: pathlib.Path) -> Play:
     """Return what playbooks print with these variables."""
 
-    def run(*playbooks: str, **variables: object) -> str:
+    def run(*playbooks: str, limit: str = "all", **variables: object) -> str:
         (tmp_path / "hosts.yml").write_text(INVENTORY)
-        command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(tmp_path / "hosts.yml")]
+        command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(tmp_path / "hosts.yml"), "--limit", limit]
         return subprocess.run(
             [*command, *(f"playbooks/{name}" for name in playbooks), "--extra-vars", json.dumps(variables)],
             cwd=ROOT,
@@ -80,3 +80,13 @@ def test_it_has_tasks_for_who_wants_it(play: Play, playbook: str) -> None:
     variables, role = CASES[playbook]
 
     assert f"TASK [{role} : " in play(playbook, **variables)
+
+
+def test_a_run_without_control_leaves_the_key_on_workers(play: Play) -> None:
+    variables, _ = CASES["configure-power.yml"]
+    without = play("configure-power.yml", limit="node1", **variables)
+    told = play("configure-power.yml", limit="node1", power_key={"public": "ssh-ed25519 A"}, **variables)
+
+    assert "PLAY RECAP" in without
+    assert "TASK" not in without
+    assert "TASK [power : sleeper" in told
