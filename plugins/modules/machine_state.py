@@ -49,7 +49,7 @@ ansible_facts:
     jupyterhub_exists: {description: Whether this machine has a hub for notebooks., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
     sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
-    package_cache_exists: {description: Whether apt of this machine asks the cache., type: bool}
+    package_cache_exists: {description: Whether the role package_cache was applied here., type: bool}
     vpn_exists: {description: Whether this machine has the VPN., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 share:
@@ -92,7 +92,7 @@ LOGIN = Path("/etc/slurmstead/login-users")
 SANDBOX = Path("/etc/slurmstead/sandbox.json")
 """What only the role sandbox writes."""
 
-PACKAGE_CACHE = Path("/etc/apt/apt.conf.d/53slurmstead-cache")
+PACKAGE_CACHE = Path("/usr/local/libexec/slurmstead/apt-proxy")
 """See the role package_cache."""
 
 JUPYTERHUB = Path("/etc/systemd/system/slurmstead-jupyterhub.service")

@@ -113,6 +113,7 @@ def test_what_is_no_longer_mentioned_goes(name: str, exists: object, enabled: ob
     expression = yaml.safe_load(CLUSTER.read_text())[f"__{name}_is_managed"]
     control: dict[str, object] = {"ansible_facts": {} if exists is None else {f"{name}_exists": exists}}
     control |= {} if enabled is None else {f"{name}_enabled": enabled}
-    given = {"groups": {"control": ["c"]}, "hostvars": {"c": control}}
+    given: dict[str, object] = {"groups": {"control": ["c"]}, "hostvars": {"c": control}}
+    given["__machine_facts"] = [control["ansible_facts"]]
 
     assert NativeEnvironment().from_string(expression).render(given) is managed

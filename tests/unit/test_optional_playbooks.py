@@ -37,8 +37,9 @@ def play(tmp_path: pathlib.Path) -> Play:
     def run(*playbooks: str, limit: str = "all", **variables: object) -> str:
         (tmp_path / "hosts.yml").write_text(INVENTORY)
         command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(tmp_path / "hosts.yml"), "--limit", limit]
+        paths = [str(ROOT / "playbooks" / name) for name in playbooks]
         return subprocess.run(
-            [*command, *(f"playbooks/{name}" for name in playbooks), "--extra-vars", json.dumps(variables)],
+            [*command, *paths, "--extra-vars", json.dumps(variables)],
             cwd=ROOT,
             env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path / "ansible"), "ANSIBLE_NOCOLOR": "1"},
             stdout=subprocess.PIPE,
@@ -90,3 +91,16 @@ def test_a_run_without_control_leaves_the_key_on_workers(play: Play) -> None:
     assert "PLAY RECAP" in without
     assert "TASK" not in without
     assert "TASK [power : sleeper" in told
+
+
+@pytest.mark.parametrize("name", ["login", "package-cache", "sandbox"])
+def test_a_worker_that_was_off_when_it_was_switched_off_loses_it_later(
+    play: Play, tmp_path: pathlib.Path, name: str
+) -> None:
+    fact = {f"{name.replace('-', '_')}_exists": True, "cacheable": True}
+    seen = {"hosts": "node1", "tasks": [{"name": "See", "ansible.builtin.set_fact": fact}]}
+    (tmp_path / "seen.yml").write_text(json.dumps([seen]))
+
+    said = play(str(tmp_path / "seen.yml"), f"configure-{name}.yml", limit="node1")
+
+    assert f"TASK [{name.replace('-', '_')} : " in said

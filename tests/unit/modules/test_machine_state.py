@@ -11,8 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 RunModule = Callable[..., Any]
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 SUPPORTED = {"debian": ["12", "13"], "ubuntu": ["24.04"]}
 LINKS = [
@@ -120,6 +123,16 @@ def test_all_problems_are_said_at_once(run_module: RunModule) -> None:
         "accounts_users:",
         "slurm_nodes:",
     ]
+
+
+@pytest.mark.parametrize("role", ["jupyterhub", "package_cache", "power", "vpn"])
+def test_what_shows_a_role_is_removed_last(machine_state: types.ModuleType, role: str) -> None:
+    """Otherwise a run that is interrupted there leaves the rest, because the next one does not find the role."""
+    stop, remove = yaml.safe_load((ROOT / "roles" / role / "tasks/absent.yml").read_text())
+    shown = getattr(machine_state, {"power": "POWER_SAVING"}.get(role, role.upper()))
+
+    assert stop["systemd_unit"]["state"] == "stopped"
+    assert remove["config_files"]["files"][-1] == {"path": str(shown), "state": "absent"}
 
 
 SMALL = {"cpus": 4, "sockets": 1, "cores_per_socket": 4, "threads_per_core": 1, "memory": 8000}
