@@ -45,6 +45,11 @@ options:
         type: list
         elements: str
         default: []
+      loaded:
+        description:
+          - Command that fails if the running service no longer has what it read from the file, as after
+            C(nft flush ruleset). Then the commands of I(apply) are run too.
+        type: str
   defer: {type: bool, default: false, description: Leave the commands to a later task that has the same commands.}
   pending:
     description: Directory of the commands that have not succeeded yet. A reboot has the same effect and empties it.
@@ -137,6 +142,7 @@ class Entry:
         self.state: str = wanted["state"]
         self.path = pathlib.Path(wanted["path"])
         self.validate: str | None = wanted["validate"]
+        self.loaded: str | None = wanted["loaded"]
         self.owner: str = wanted["owner"]
         self.group: str = wanted["group"]
         self.mode = int(wanted["mode"], 8) if wanted["mode"] else DEFAULT_MODE.get(self.state, 0)
@@ -191,6 +197,10 @@ class Entry:
         except KeyError:
             return True
         return (self.seen.st_uid, self.seen.st_gid) != owner or stat.S_IMODE(self.seen.st_mode) != self.mode
+
+    def is_lost(self, module: AnsibleModule) -> bool:
+        """Return whether the running service no longer has what it read from the file."""
+        return bool(self.loaded and not self.skipped and module.run_command(shlex.split(self.loaded))[0])
 
     def diff(self) -> dict[str, str]:
         """Return the change as Ansible shows it."""
@@ -312,6 +322,7 @@ def main() -> None:
                     "optional": {"type": "bool", "default": False},
                     "programs": {"type": "dict"},
                     "apply": {"type": "list", "elements": "str", "default": []},
+                    "loaded": {"type": "str"},
                 },
                 "required_if": [("state", "file", ("content", "content_base64"), True)],
                 "mutually_exclusive": [("content", "content_base64")],
@@ -332,7 +343,8 @@ def main() -> None:
         touched = [entry for entry in entries if entry in differing or entry.attributes_differ()]
         pending = Pending(pathlib.Path(module.params["pending"]))
         left = [] if module.params["defer"] else pending.left(entries)
-        needed = [command for entry in touched for command in entry.apply]
+        lost = [entry for entry in entries if entry not in touched and entry.is_lost(module)]
+        needed = [command for entry in (*touched, *lost) for command in entry.apply]
         # daemon-reload comes first, then all other commands in the order of the files.
         commands = sorted({*left, *needed}, key=[RELOAD, *left, *needed].index)
         new = [entry for entry in differing if entry.state == "file"]
@@ -349,10 +361,14 @@ def main() -> None:
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"cannot write the files: {in_words(error)}")
     module.exit_json(
-        changed=bool(touched or left),
+        changed=bool(touched or lost or left),
         changed_paths=[str(entry.path) for entry in touched],
         commands=commands,
-        diff=[*(entry.diff() for entry in touched), *({"prepared": f"still to do: {command}"} for command in left)],
+        diff=[
+            *(entry.diff() for entry in touched),
+            *({"prepared": f"{entry.path} is not loaded"} for entry in lost),
+            *({"prepared": f"still to do: {command}"} for command in left),
+        ],
     )
 
 

@@ -138,6 +138,15 @@ def test_a_peer_that_was_removed_is_out_at_once(net: Network) -> None:
     assert removed != 0
 
 
+def test_a_reload_makes_what_was_deleted(net: Network) -> None:
+    net.run("ip", "link", "delete", text.INTERFACE, on="control")
+    net.run("nft", "delete", "table", text.FAMILY, text.NAME, on="control")
+    net.run(PROGRAM, "reload", on="control")
+
+    wait(net, "laptop", "10.79.0.1", 22)
+    assert f"table {text.FAMILY} {text.NAME}" in net.run("nft", "list", "tables", on="control")
+
+
 def test_who_has_no_key_gets_no_answer(net: Network) -> None:
     net.run("ip", "link", "set", "wg0", "down", on="laptop")
     ask = (

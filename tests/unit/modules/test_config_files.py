@@ -510,9 +510,24 @@ def test_systemd_reads_its_files_before_a_daemon_takes_any(
     assert told() == ["reload", "a"]
 
 
+def test_a_file_that_the_service_lost_is_loaded_again(put: RunModule, tmp_path: pathlib.Path) -> None:
+    """As `nft flush ruleset` does with a table, whose file and unit stay as they are."""
+    loaded = tmp_path / "loaded"
+    file = {"path": tmp_path / "table.nft", "content": "1", "loaded": f"cat {loaded}", "apply": [f"touch {loaded}"]}
+    pending = str(tmp_path / "pending")
+    put(file, pending=pending)
+    assert not put(file, pending=pending).changed
+    loaded.unlink()
+
+    shown = put(file, pending=pending, check=True)
+    assert (shown.changed, shown.diff, loaded.exists()) == (True, f"{tmp_path}/table.nft is not loaded", False)
+    assert (put(file, pending=pending).changed, loaded.exists()) == (True, True)
+    assert not put(file, pending=pending).changed
+
+
 def test_a_file_of_a_unit_is_read_by_systemd_first(load_module: Callable[[str], Any]) -> None:
     wanted = {"state": "absent", "validate": None, "owner": "root", "group": "root", "mode": None, "optional": False}
-    content = {"content": None, "content_base64": None, "apply": ["systemctl try-restart a.service"]}
+    content = {"content": None, "content_base64": None, "loaded": None, "apply": ["systemctl try-restart a.service"]}
     entry = load_module("config_files").Entry
 
     unit = entry({**wanted, **content, "path": "/etc/systemd/system/a.service.d/slurmstead.conf"})
