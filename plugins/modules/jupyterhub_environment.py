@@ -37,7 +37,7 @@ EXAMPLES = r"""
 RETURN = r"""
 python: {description: Version of the machine's Python., type: str, returned: always}
 architecture: {description: Output of uname -m., type: str, returned: always}
-path: {description: 'Directory of the environment, by the link current.', type: str, returned: always}
+path: {description: Directory of the environment., type: str, returned: always}
 """
 
 import os
@@ -90,7 +90,7 @@ def main() -> None:
     except (OSError, tarfile.TarError, environment.InstallError) as error:
         module.fail_json(msg=f"{wanted.path} cannot be installed: {error}")
     diff = [{"prepared": line} for line in shown]
-    module.exit_json(changed=bool(shown), path=str(wanted.link), diff=diff, **said)
+    module.exit_json(changed=bool(shown), path=str(wanted.path), diff=diff, **said)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ attributes:
 options:
   directory: {type: path, required: true, description: Directory of the files.}
   names: {type: list, elements: str, default: [], description: Names and addresses in the certificate.}
+  certificate: {type: path, description: 'Certificate of the site, which is only read; without I(names).'}
 author: [Slurmstead]
 """
 
@@ -28,6 +29,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+digest: {description: 'Digest of secret and certificate; C(new) in check mode.', type: str, returned: always}
 made: {description: 'Files that were made, or would be, and why.', type: list, elements: str, returned: always}
 """
 
@@ -44,17 +46,20 @@ def main() -> None:
         argument_spec={
             "directory": {"type": "path", "required": True},
             "names": {"type": "list", "elements": "str", "default": []},
+            "certificate": {"type": "path"},
         },
         supports_check_mode=True,
     )
     wanted = certificate.Secrets(pathlib.Path(module.params["directory"]), module.params["names"])
+    own = pathlib.Path(module.params["certificate"]) if module.params["certificate"] else None
     try:
         missing = wanted.missing()
         if missing and not module.check_mode:
             wanted.make()
+        digest = "new" if missing and module.check_mode else wanted.digest(own)
     except (OSError, certificate.CertificateError) as error:
         module.fail_json(msg=f"{wanted.directory}: {error}")
-    module.exit_json(changed=bool(missing), made=missing, diff=[{"prepared": line} for line in missing])
+    module.exit_json(changed=bool(missing), digest=digest, made=missing, diff=[{"prepared": line} for line in missing])
 
 
 if __name__ == "__main__":

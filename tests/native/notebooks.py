@@ -61,7 +61,12 @@ import ssl, sys, urllib.request
 urllib.request.urlopen(sys.argv[1], context=ssl.create_default_context(cafile=sys.argv[2]))
 """
 
-CERTIFICATE = {"__jupyterhub_key": f"{SETTINGS}/hub.pem", "__jupyterhub_certificate": f"{SETTINGS}/hub.pem"}
+FOUND = {
+    "__jupyterhub_key": f"{SETTINGS}/hub.pem",
+    "__jupyterhub_certificate": f"{SETTINGS}/hub.pem",
+    "__jupyterhub_environment": {"path": f"{PLACES['hub']}/current"},
+    "__jupyterhub_secrets": {"digest": "0123456789abcdef"},
+}
 
 
 def action() -> Any:
@@ -192,7 +197,7 @@ class Hub:
 
     def _start(self, template: str, name: str) -> None:
         """Start a unit as systemd does, with its environment and its credentials."""
-        environment, command = unit(rendered(template, **self.variables, **CERTIFICATE))
+        environment, command = unit(rendered(template, **self.variables, **FOUND))
         line = shlex.join(
             word.replace("${CREDENTIALS_DIRECTORY}", "/run/credentials") for word in ("env", *environment, *command)
         )

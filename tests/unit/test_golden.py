@@ -16,6 +16,11 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = pathlib.Path(__file__).parent / "golden"
+FOUND = {
+    "__jupyterhub_environment": {"path": "/opt/slurmstead-jupyterhub/0123456789abcdef"},
+    "__jupyterhub_secrets": {"digest": "fedcba9876543210"},
+}
+"""What tasks have found before a template is rendered."""
 UPDATE = bool(os.environ.get("UPDATE_GOLDEN"))
 
 HOSTS = ("node1", "node3")
@@ -61,6 +66,7 @@ def render(directory: pathlib.Path) -> dict[str, dict[str, str]]:
         "vars": {
             "ansible_python_interpreter": "{{ ansible_playbook_python }}",
             "templates": [str(path) for path in TEMPLATES],
+            **FOUND,
         },
         "vars_files": [
             str(path) for path in (ROOT / "playbooks/vars/cluster.yml", *sorted(ROOT.glob("roles/*/vars/main.yml")))

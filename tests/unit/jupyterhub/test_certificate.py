@@ -32,6 +32,23 @@ def test_what_is_missing_is_made_once_and_closed_to_others(tmp_path: pathlib.Pat
     }
 
 
+def test_what_hub_and_proxy_must_read_again_has_another_digest(tmp_path: pathlib.Path) -> None:
+    one = Secrets(tmp_path, NAMES)
+    one.make()
+    first = one.digest()
+    assert Secrets(tmp_path, NAMES).digest() == first
+
+    other = Secrets(tmp_path, ["hub"])
+    other.make()
+    second = other.digest()
+    site = tmp_path / "site.pem"
+    site.write_text("certificate")
+    digests = {first, second, other.digest(site)}
+    site.write_text("renewed")
+
+    assert len({*digests, other.digest(site)}) == 4
+
+
 def test_the_certificate_is_for_its_names(tmp_path: pathlib.Path) -> None:
     one = Secrets(tmp_path, NAMES)
     one.make()

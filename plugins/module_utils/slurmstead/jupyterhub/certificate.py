@@ -7,6 +7,7 @@ The key and the certificate are one file, which is replaced at once.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import ipaddress
 import pathlib
 import secrets
@@ -47,6 +48,11 @@ class Secrets:
     def hub(self) -> pathlib.Path:
         """Key and certificate of the hub."""
         return self.directory / "hub.pem"
+
+    def digest(self, certificate: pathlib.Path | None = None) -> str:
+        """Return a digest of what hub and proxy read when they start; `certificate` is the site's own."""
+        read = [path for path in (self.token, certificate or self.hub) if path.exists()]
+        return hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:16]
 
     def missing(self) -> list[str]:
         """Return what has to be made, and why."""
