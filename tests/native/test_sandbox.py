@@ -94,7 +94,9 @@ def test_a_bundle_of_the_users_own_is_refused(worker: Cluster) -> None:
 
 
 def test_a_bundle_of_the_users_own_shows_nothing_of_the_machine(worker: Cluster) -> None:
-    mounts = [{"destination": "/tmp/slurm/startup", "type": "bind", "source": source} for source in ("/", f"{HOME}/own")]
+    worker.run("srun", "--mem=10", "ln", "-sfn", "/", "/tmp/slurm_script", user="alice")
+    sources = ("/", f"{HOME}/own", "/tmp/slurm_script")
+    mounts = [{"destination": "/tmp/slurm/startup", "type": "bind", "source": source} for source in sources]
     own = {**json.loads(BUNDLE), "root": {"path": "/share/images/plain/rootfs"}, "mounts": mounts}
     worker.run("sh", "-c", "mkdir -p own && cat >own/config.json", text=json.dumps(own), user="alice")
 

@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """The config.json of a task, from the one that slurmstepd wrote: the OCI runtime specification, pure functions.
 
-Of slurmstepd's file only the command and the environment are used. What is mounted, and what the task may do, is decided
-here.
+Of slurmstepd's file only the command and the environment are used. What is mounted, and what the task may do, is
+decided here.
 """
 
 from __future__ import annotations

@@ -63,9 +63,12 @@ def image_of(given: dict[str, Any], images: str) -> Path:
 def script_of(given: dict[str, Any]) -> str:
     """Return the script of a batch job, or nothing. A user's own bundle may name any file of the machine for it."""
     for one in given.get("mounts", []):
-        source = Path(one.get("source", ""))
-        if one.get("destination") == bundle.STARTUP and source.name == bundle.SCRIPT and source.parent.stat().st_uid == 0:
-            return str(source)
+        path = Path(one.get("source", "")).resolve()
+        if one.get("destination") == bundle.STARTUP and path.name == bundle.SCRIPT and path.is_file():
+            directory = path.parent.stat()
+            # Users can write neither there nor, as in /tmp, beside it.
+            if directory.st_uid == 0 and not directory.st_mode & 0o022:
+                return str(path)
     return ""
 
 
