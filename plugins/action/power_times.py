@@ -33,7 +33,10 @@ class ActionModule(ActionBase):
         del tmp, task_vars
         given = self._task.args
         file = pathlib.Path(given["directory"], f"{given['name']}.yml")
-        known = yaml.safe_load(file.read_text()) if file.exists() else {}
+        try:
+            known = record.read(file) if file.exists() else {}
+        except record.RecordError as error:
+            return {"failed": True, "msg": str(error)}
         new = {**known, record.POWER: {key: round(float(given[key])) for key in ("off", "on")}}
         if new != known:
             record.keep(file, (record.HEADER + yaml.safe_dump(new)).encode())

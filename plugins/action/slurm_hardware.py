@@ -30,7 +30,10 @@ class ActionModule(ActionBase):
         directory = self._task.args.get("directory") or f"{variables['inventory_dir']}/hardware"
         file = pathlib.Path(directory, f"{name}.yml")
         before = file.read_text() if file.exists() else ""
-        known = yaml.safe_load(before) or {}
+        try:
+            known = record.read(file) if before else {}
+        except record.RecordError as error:
+            return {"failed": True, "msg": str(error)}
         if known and result.get("temporary"):
             return result
         new = record.remembered(known, result["hardware"])

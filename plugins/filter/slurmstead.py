@@ -31,6 +31,7 @@ ROLES = PROJECT / "roles"
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(pathlib.Path(__file__).parents[1] / "module_utils"))
 core_gres = importlib.import_module("ansible.module_utils.slurmstead.hardware.core_gres")
+hardware_record = importlib.import_module("ansible.module_utils.slurmstead.hardware.record")
 hardware_report = importlib.import_module("ansible.module_utils.slurmstead.hardware.report")
 shares = importlib.import_module("ansible.module_utils.slurmstead.accounting.wanted")
 conf_partitions = importlib.import_module("ansible.module_utils.slurmstead.conf.partitions")
@@ -318,19 +319,25 @@ def vpn_conf(listed: Iterable[Mapping[str, str]], port: int) -> str:
 
 
 def remembered_hardware(directory: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return the recorded hardware of the nodes, one file each; nodes never measured are left out."""
+    """Return the recorded hardware of the nodes, one file each; nodes never measured are left out.
+
+    :raises AnsibleFilterError: a file is not such a record
+    """
     found = {}
     for name in names:
         with contextlib.suppress(FileNotFoundError):
             status = os.stat(path := f"{directory}/{name}.yml")
             found[name] = _record(path, status.st_mtime_ns, status.st_size)
-    return found
+    return {name: known for name, known in found.items() if known}
 
 
 @functools.cache
 def _record(path: str, _changed: int, _size: int) -> Any:
-    """Return the content of a YAML file, read once by each process while it does not change."""
-    return yaml.load(pathlib.Path(path).read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    """Return a record, read once by each process while it does not change."""
+    try:
+        return hardware_record.read(pathlib.Path(path))
+    except hardware_record.RecordError as error:
+        raise AnsibleFilterError(str(error)) from error
 
 
 def credentials_to_decode(

@@ -102,6 +102,26 @@ def test_on_a_full_disk_what_was_known_stays(tmp_path: pathlib.Path) -> None:
     assert path.read_text() == "cpus: 4\n"
 
 
+@pytest.mark.parametrize("text", ["<<<<<<< HEAD\ncpus: 4\n=======\n", "- cpus\n", "cpus: [\n", "4"])
+def test_a_record_that_cannot_be_read_is_named(tmp_path: pathlib.Path, text: str) -> None:
+    path = tmp_path / "node1.yml"
+    path.write_text(text)
+
+    with pytest.raises(hardware_record.RecordError) as said:
+        hardware_record.read(path)
+    assert str(said.value).startswith(f"{path}: expected measured hardware, found ")
+    assert "delete it and run `stead up`" in str(said.value)
+
+
+@pytest.mark.slow
+def test_a_damaged_record_stops_the_measurement_and_stays(site: Site) -> None:
+    site.remembered.parent.mkdir()
+    site.remembered.write_text("<<<<<<< HEAD\n")
+
+    assert f"{site.remembered}: expected measured hardware" in " ".join(site.run().stdout.split())
+    assert site.remembered.read_text() == "<<<<<<< HEAD\n"
+
+
 @pytest.mark.slow
 def test_a_node_whose_hardware_changed_is_reported(site: Site) -> None:
     site.remembered.parent.mkdir()

@@ -7,6 +7,8 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import yaml
+
 from ansible.module_utils.slurmstead.conf.versions import series
 from ansible.module_utils.slurmstead.reach import durable
 
@@ -28,6 +30,21 @@ HEADER = "# Measured by site.yml; a node that is off keeps its place in the clus
 SHRINKS = ("cpus", "memory")
 
 UNITS = {"memory": " MiB"}
+
+
+class RecordError(Exception):
+    """A record cannot be read; the text names the file and what to do."""
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """Return a record, empty if the file is. Raises OSError and RecordError."""
+    try:
+        known = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or {}
+    except (yaml.YAMLError, ValueError) as error:
+        known = f"no YAML ({' '.join(str(error).split())})"
+    if isinstance(known, dict):
+        return known
+    raise RecordError(f"{path}: expected measured hardware, found {known}. Correct it, or delete it and run `stead up`")
 
 
 def same_memory(known: Any, measured: Any) -> bool:
