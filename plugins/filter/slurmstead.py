@@ -364,18 +364,27 @@ def credentials_to_decode(
 def problem_lines(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], results: Iterable[str]) -> list[str]:
     """Return a line for each problem that was found on the nodes, with the name of the node.
 
-    `results` are the names under which the results were registered; a node without such a result was not checked.
+    `results` are the names under which the results were registered; a node without such a result was not checked. A
+    disk that two of them use (`devices` of local_volume) is a problem too, because it can have two names.
 
     >>> problem_lines(["node1", "node2"], {"node1": {"disks": {"problems": ["not blank"]}}, "node2": {}}, ["disks"])
     ['node1: not blank']
+    >>> found = {"scratch": {"devices": {"8:0": "ata-A"}}, "share": {"devices": {"8:0": "wwn-1"}}}
+    >>> problem_lines(["node1"], {"node1": found}, ["scratch", "share"])
+    ['node1: expected each disk once, but ata-A and wwn-1 are the same disk: remove one of the two names']
     """
     registered = list(results)
-    return [
-        f"{name}: {problem}"
-        for name in names
-        for result in registered
-        for problem in hostvars[name].get(result, {}).get("problems", [])
-    ]
+    lines = []
+    for name in names:
+        used: dict[str, str] = {}
+        for seen in (hostvars[name].get(result, {}) for result in registered):
+            lines += [f"{name}: {problem}" for problem in seen.get("problems", [])]
+            for number, disk in seen.get("devices", {}).items():
+                if number in used:
+                    same = f"{used[number]} and {disk} are the same disk"
+                    lines.append(f"{name}: expected each disk once, but {same}: remove one of the two names")
+                used[number] = disk
+    return lines
 
 
 def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str) -> list[str]:

@@ -61,6 +61,7 @@ EXAMPLES = r"""
 RETURN = r"""
 problems: {description: Reasons for a refusal; any of them fails the task., type: list, elements: str, returned: always}
 actions: {description: Actions taken; in check mode those that would be., type: list, elements: str, returned: always}
+devices: {description: 'Names of the declared disks by number (major:minor).', type: dict, returned: always}
 """
 
 import contextlib
@@ -369,6 +370,7 @@ def main() -> None:
     except (DiskError, OSError) as error:
         volume.problems.append(str(error))
     result = {"changed": bool(volume.actions), "problems": volume.problems, "actions": volume.actions}
+    result["devices"] = {disk.number: disk.name for disk in volume.disks}
     if volume.actions:
         result["diff"] = {"before": "", "after": "".join(f"{action}\n" for action in volume.actions)}
     if given["image_size"] and not (given["disks"] or volume.wanted.image or volume.mount or probing):

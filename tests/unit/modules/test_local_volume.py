@@ -134,6 +134,10 @@ def test_check_mode_foretells_a_new_volume(run: Run, tmp_path: pathlib.Path, bla
     assert list((tmp_path / "units").iterdir()) == []
 
 
+def test_a_disk_is_told_from_its_other_names(run: Run, blank_disk: list[str]) -> None:
+    assert run(disks=[DISK], state="probe").result["devices"] == {"8:0": DISK}
+
+
 def test_a_disk_that_is_not_blank_is_refused(run: Run, tmp_path: pathlib.Path, blank_disk: list[str]) -> None:
     blank_disk.append("signature ext4")
     outcome = run(disks=[DISK])
