@@ -128,3 +128,25 @@ def test_another_server_and_directory_than_the_shares_are_one_refusal(check: Che
 
 def test_a_run_that_moves_the_share_passes(check: Check) -> None:
     assert check("22.05", "22.05", share=("node2", "/data"), moves=True) == []
+
+
+def plays(playbook: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the plays of a playbook and of those that it imports, in their order."""
+    found = []
+    for play in yaml.safe_load(playbook.read_text()):
+        imported = play.get("ansible.builtin.import_playbook")
+        found += plays(playbook.parent / imported) if imported else [play]
+    return found
+
+
+def has_role(play: dict[str, Any], name: str) -> bool:
+    """Say whether all tasks of a role are in a play."""
+    return any((role.get("role") if isinstance(role, dict) else role) == name for role in play.get("roles", ()))
+
+
+@pytest.mark.parametrize("playbook", ["site.yml", *(f"playbooks/{path.name}" for path in ROOT.glob("playbooks/*.yml"))])
+def test_no_share_is_exported_before_the_inventory_was_compared_with_the_machines(playbook: str) -> None:
+    every = plays(ROOT / playbook)
+    exporting = [number for number, play in enumerate(every) if has_role(play, "nfs_server")]
+    if exporting and playbook != "playbooks/configure-storage.yml":
+        assert any(has_role(play, "machine_check") for play in every[: exporting[0]])
