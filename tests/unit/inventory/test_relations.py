@@ -987,6 +987,21 @@ def test_a_card_that_two_machines_have_is_named(said: Said) -> None:
     assert found == [f"router_mac (node[1-2]): is {CARD} on 2 hosts. Give each host that of its own network card."]
 
 
+def test_a_disk_of_two_machines_is_named(said: Said) -> None:
+    shared, own = "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4", "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_disk1"
+
+    wrong = f"has {shared} on 2 hosts, but that is one disk, which both would mount and so destroy its files. "
+    advice = "Declare it for one host."
+
+    assert said(node1={"scratch_disks": [shared, own]}, node2={"scratch_disks": [own, shared]}) == [
+        f"scratch_disks (node[1-2]): {wrong}{advice}"
+    ]
+    assert said(node1={"scratch_disks": [shared]}, node3={"nfs_server_disks": [shared]}) == [
+        f"scratch_disks (node[1,3]): {wrong}{advice}"
+    ]
+    assert said(everywhere={"nfs_server_disks": [shared]}) == []
+
+
 def test_an_address_that_the_pool_would_give_to_others_is_named(said: Said) -> None:
     router = {"router_interface": "enp2s0", "router_network": "192.168.1.0/24"}
 

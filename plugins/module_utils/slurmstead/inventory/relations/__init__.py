@@ -143,6 +143,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     quiet.quiet_nodes_are_shared_by_name_only,
     quiet.system_cores_are_a_number_of_cores,
     cluster.clients_look_where_the_share_is,
+    storage.disks_are_of_one_machine,
 )
 
 CONTEXT = ("control_names", "nfs_server_names", "worker_names", "slurm_version")

@@ -6,13 +6,16 @@ from __future__ import annotations
 import itertools
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
 from ansible.module_utils.slurmstead.storage.disks import is_stable
 from ansible.module_utils.slurmstead.storage.images import FORM
 
 SYSTEM_PATHS = frozenset("/ /bin /boot /dev /etc /lib /lib64 /opt /proc /root /run /sbin /sys /tmp /usr /var".split())
+
+WORLD_WIDE = re.compile(r"/dev/disk/by-id/(wwn-0x|scsi-3|dm-uuid-mpath-3)")
+"""Names with a World Wide Name; those with a model and a serial are the same on many virtual machines."""
 
 
 def scratch_disks_have_stable_names(scratch_disks: Sequence[str]) -> Iterator[Violation]:
@@ -43,6 +46,23 @@ def disks_are_used_once(scratch_disks: Sequence[str], nfs_server_disks: Sequence
         else:
             continue
         yield first, wrong, "Name each disk once"
+
+
+def disks_are_of_one_machine(
+    scratch_disks: Mapping[str, Sequence[str]],
+    nfs_server_disks: Mapping[str, Sequence[str]],
+    worker_names: Sequence[str],
+    nfs_server_names: Sequence[str],
+) -> Iterator[HostViolation]:
+    """A second machine would find the volume of the first on a shared disk, and mount it as its own."""
+    uses = [("scratch_disks", host, disk) for host in worker_names for disk in scratch_disks.get(host, ())]
+    uses += [("nfs_server_disks", host, disk) for host in nfs_server_names for disk in nfs_server_disks.get(host, ())]
+    for name in sorted({disk for _, _, disk in uses if WORLD_WIDE.match(disk)}):
+        hosts = sorted({host for _, host, disk in uses if disk == name})
+        if len(hosts) > 1:
+            variable = next(variable for variable, _, disk in uses if disk == name)
+            wrong = "but that is one disk, which both would mount and so destroy its files"
+            yield tuple(hosts), variable, f"has {name} on {len(hosts)} hosts, {wrong}", "Declare it for one host"
 
 
 def paths_are_apart(scratch_path: str, nfs_server_path: str, nfs_client_path: str) -> Iterator[Violation]:
