@@ -81,6 +81,32 @@ def test_a_drain_of_its_own_is_resumed(one: Cluster) -> None:
     one.wait_until_idle()
 
 
+def test_no_text_of_a_job_changes_what_is_known_of_another(one: Cluster) -> None:
+    job = ("--parsable", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
+    number = one.run("sbatch", "--job-name=two\nlines", *job, user="alice")
+    one.wait_for(lambda: one.tried("pgrep", "-u", "alice", "sleep", on="node1").stdout, 60, "the job runs")
+    fake = f"/tmp/x\nJobId={number} JobState=COMPLETED"
+    one.run("mkdir", "-p", fake, on="node1")
+    other = one.run("sbatch", f"--chdir={fake}", *job, user="bob")
+    one.wait_for(lambda: one.tried("pgrep", "-u", "bob", "sleep", on="node1").stdout, 60, "the other job runs")
+
+    assert check(one) == ""
+
+    one.run("scancel", number, other)
+    one.wait_until_idle()
+
+
+def test_a_task_of_an_array_is_known_by_its_own_number(one: Cluster) -> None:
+    job = ("--parsable", "--array=1-2", "--mem=100", "--output=/dev/null", "--wrap=sleep 600")
+    number = one.run("sbatch", *job, user="alice")
+    one.wait_for(lambda: one.tried("pgrep", "sleep", "-u", "alice", on="node1").stdout.count("\n") > 1, 60, "both run")
+
+    assert check(one) == ""
+
+    one.run("scancel", number)
+    one.wait_until_idle()
+
+
 def test_a_failed_kill_is_taken_back_at_the_second_check(one: Cluster) -> None:
     # As slurmstepd does it: stepd_drain_node.
     one.run("scontrol", "update", "NodeName=node1", "State=DRAIN", "Reason=Kill task failed", on="node1")

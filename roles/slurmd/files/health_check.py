@@ -720,12 +720,12 @@ def run(*command: str, seconds: float, text: str = "") -> subprocess.CompletedPr
     )
 
 
-def ask(*command: str) -> tuple[bool, str]:
+def ask(*command: str, seconds: float = SCONTROL_SECONDS) -> tuple[bool, str]:
     """Return whether a command of Slurm succeeded, and what it said."""
     try:
-        done = run(*command, seconds=SCONTROL_SECONDS)
+        done = run(*command, seconds=seconds)
     except subprocess.TimeoutExpired:
-        return False, f"no answer in {SCONTROL_SECONDS} s"
+        return False, f"no answer in {seconds:.0f} s"
     except OSError as error:
         return False, f"{command[0]}: {error.strerror}"
     return done.returncode == 0, done.stdout.strip()
@@ -769,25 +769,24 @@ def show(node: str) -> Node | str:
     return parse(lines[0]) if ok and lines else said or "no answer"
 
 
-def is_on(line: str, node: str) -> bool:
-    """Say whether a job is on a node, from a line of `scontrol -o show job`."""
-    # Backwards, so that the first of two wins, as in parse.
-    fields = dict(word.split("=", 1) for word in reversed(line.split()) if "=" in word)
-    if fields.get("JobState") not in ON_NODES:
-        return False
-    nodes = fields.get("NodeList", "")
-    return nodes == node or node in ask("scontrol", "show", "hostnames", nodes)[1].split()
-
-
 def lost_jobs(found: Iterable[str], node: str) -> list[str] | None:
-    """Return the jobs, of those found on this node, that slurmctld does not have on it; None if it does not say."""
-    numbers = list(found)
-    lines = dialogue(*(f"show job {number}" for number in numbers)) if numbers else []
-    # A job that slurmctld has forgotten is an error too; its own echo is not.
-    if any("error" in line and "Invalid job id" not in line for line in lines if not line.startswith("JobId=")):
-        return None
-    known = {re.split(r"[= ]", line, maxsplit=2)[1]: line for line in lines if line.startswith("JobId=")}
-    return [number for number in numbers if number not in known or not is_on(known[number], node)]
+    """Return the jobs, of those found on this node, that slurmctld does not have on it; None if it does not say.
+
+    Its answer has no text of users: a line break in a job's name or directory could make it look like another job's.
+    """
+    lost, until = [], time.monotonic() + SCONTROL_SECONDS
+    for number in found:
+        wanted = ("--all", "--states=all", "--noheader", f"--jobs={number}", "--format=%A|%T|%N")
+        ok, said = ask("squeue", *wanted, seconds=until - time.monotonic())
+        # It has forgotten the job.
+        if not ok and "Invalid job id" not in said:
+            return None
+        # Of an array, it shows all tasks.
+        jobs = (line.strip().split("|") for line in said.splitlines())
+        here = [job[2] for job in jobs if len(job) == 3 and job[0] == number and job[1] in ON_NODES]
+        if not any(node in (nodes, *ask("scontrol", "show", "hostnames", nodes)[1].split()) for nodes in here):
+            lost.append(number)
+    return lost
 
 
 def settle(lost: Iterable[str], found: dict[str, list[int]], before: dict[str, float]) -> dict[str, float]:
