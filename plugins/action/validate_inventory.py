@@ -37,7 +37,7 @@ ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
 from ansible.module_utils.slurmstead.inventory import people, vpn
 from ansible.module_utils.slurmstead.inventory.check import problems
-from ansible.module_utils.slurmstead.inventory.files import drop_ins, repeated_keys, variable_files
+from ansible.module_utils.slurmstead.inventory.files import drop_ins, repeated_keys, sexagesimals, variable_files
 from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable
 from ansible.module_utils.slurmstead.inventory.variables import COMPARED_CONNECTION_VARIABLES
 
@@ -92,6 +92,7 @@ class ActionModule(ActionBase):
             hosts={host: self._variables(host, task_vars, specs) for host in task_vars["groups"]["all"]},
             files=tuple(variable_files(task_vars["ansible_inventory_sources"])),
             repeated_keys=tuple(repeated_keys(task_vars["ansible_inventory_sources"])),
+            sexagesimals=tuple(sexagesimals(task_vars["ansible_inventory_sources"])),
             drop_ins=tuple(drop_ins(self._task.args["files"])) if self._task.args.get("files") else (),
         )
 

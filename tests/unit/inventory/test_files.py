@@ -6,7 +6,13 @@ import pathlib
 
 import pytest
 
-from ansible.module_utils.slurmstead.inventory.files import directories, drop_ins, repeated_keys, variable_files
+from ansible.module_utils.slurmstead.inventory.files import (
+    directories,
+    drop_ins,
+    repeated_keys,
+    sexagesimals,
+    variable_files,
+)
 from ansible.module_utils.slurmstead.inventory.model import DropIn
 
 REPEATED = {
@@ -32,6 +38,18 @@ def test_keys_that_stand_twice_are_found(
     assert [(one.key, one.first, one.place) for one in found] == [
         (key, first, f"hosts.yml:{line}") for key, first, line in expected
     ]
+
+
+def test_times_that_yaml_reads_as_numbers_are_found(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "group_vars").mkdir()
+    times = "  - {MaxTime: 24:00:00, DefaultTime: '1:00:00'}\n  - {MaxTime: 1-00:00:00}\n  - 08:00:00\n  - 90\n"
+    (tmp_path / "group_vars" / "all.yml").write_text(f"a:\n{times}")
+    (tmp_path / "hosts.yml").write_text("all: {hosts: {node1: {b: 1:30}}}\n")
+
+    found = [(one.place, one.text, one.number) for one in sexagesimals([str(tmp_path / "hosts.yml")])]
+
+    assert found == [("hosts.yml:1", "1:30", "90"), ("group_vars/all.yml:2", "24:00:00", "86400")]
 
 
 def test_files_and_directories_of_variables_are_found_for_a_file_and_for_a_directory(

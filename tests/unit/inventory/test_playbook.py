@@ -104,6 +104,15 @@ def test_a_host_that_stands_twice_is_named_with_both_lines(validate: Validate) -
     )
 
 
+def test_a_time_that_yaml_reads_as_a_number_is_refused(validate: Validate) -> None:
+    times = "slurm_partitions:\n  main: {Nodes: ALL, DefaultTime: '1:00:00',\n    MaxTime: 24:00:00}\n"
+
+    process = validate({"hosts.yml": HOSTS + GROUPS, "group_vars/all.yml": times})
+
+    (problem,) = problems(process)
+    assert problem.endswith('group_vars/all.yml:3: YAML reads 24:00:00 as the number 86400. Write "24:00:00".')
+
+
 def test_a_drop_in_of_the_site_is_checked(validate: Validate) -> None:
     process = validate({"hosts.yml": HOSTS + GROUPS, "files/health.d/gpu": "#!/bin/sh\n"})
 

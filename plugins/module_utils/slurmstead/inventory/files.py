@@ -6,13 +6,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from ansible.module_utils.slurmstead.inventory.model import DropIn, RepeatedKey, VariableFile
+from ansible.module_utils.slurmstead.inventory.model import DropIn, RepeatedKey, Sexagesimal, VariableFile
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")
 """Ansible's YAML_FILENAME_EXTENSIONS, and no extension."""
+
+NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 def directories(sources: Iterable[str]) -> list[Path]:
@@ -44,29 +47,45 @@ def drop_ins(directory: str) -> Iterator[DropIn]:
 
 def repeated_keys(sources: Iterable[str]) -> Iterator[RepeatedKey]:
     """Keys that a mapping of a YAML file of the inventory has twice: a host, a group or a variable."""
+    for path, node in _nodes(sources):
+        if isinstance(node, yaml.MappingNode):
+            first: dict[str, int] = {}
+            for key, _ in node.value:
+                line = key.start_mark.line + 1
+                if str(key.value) in first:
+                    yield RepeatedKey(f"{path}:{line}", str(key.value), first[str(key.value)])
+                first.setdefault(str(key.value), line)
+
+
+def sexagesimals(sources: Iterable[str]) -> Iterator[Sexagesimal]:
+    """Values such as 24:00:00, which YAML 1.1 reads as a number to the base of 60: 86400."""
+    for path, node in _nodes(sources):
+        if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and ":" in node.value:
+            place = f"{path}:{node.start_mark.line + 1}"
+            yield Sexagesimal(place, node.value, str(yaml.safe_load(node.value)))
+
+
+def _nodes(sources: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """The path and each YAML node of all YAML files of the inventory, except keys.
+
+    Nodes, not values: a Python mapping would have lost the first of two keys, and a number its spelling.
+    """
     for directory in directories(sources):
         for pattern in ("*", "group_vars/**/*", "host_vars/**/*"):
             for path in sorted(directory.glob(pattern)):
                 if path.is_file() and path.suffix in YAML_SUFFIXES:
-                    yield from _repeated_keys(path)
+                    yield from ((os.path.relpath(path), node) for node in _nodes_of(path))
 
 
-def _repeated_keys(path: Path) -> Iterator[RepeatedKey]:
+def _nodes_of(path: Path) -> Iterator[Any]:
     try:
-        # YAML nodes, not values: a Python mapping would have lost the first of two keys.
-        document = yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        waiting = [yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))]
     except yaml.YAMLError:
         return  # An INI inventory, a program or a vault. Ansible itself reports files that it cannot read.
-    waiting = [document]
     while waiting:
         node = waiting.pop()
+        yield node
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
         elif isinstance(node, yaml.MappingNode):
-            first: dict[str, int] = {}
-            for key, value in node.value:
-                waiting.append(value)
-                line = key.start_mark.line + 1
-                if str(key.value) in first:
-                    yield RepeatedKey(f"{os.path.relpath(path)}:{line}", str(key.value), first[str(key.value)])
-                first.setdefault(str(key.value), line)
+            waiting += [value for _, value in node.value]

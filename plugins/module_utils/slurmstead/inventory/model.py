@@ -51,6 +51,15 @@ class RepeatedKey:
 
 
 @dataclass(frozen=True)
+class Sexagesimal:
+    """A value that YAML reads as a number to the base of 60; `place` is its file and line."""
+
+    place: str
+    text: str
+    number: str
+
+
+@dataclass(frozen=True)
 class DropIn:
     """An entry of a directory of drop-ins, whose programs the roles install on nodes."""
 
@@ -72,6 +81,7 @@ class Inventory:
     """variables by host and name"""
     files: Sequence[VariableFile] = ()
     repeated_keys: Sequence[RepeatedKey] = ()
+    sexagesimals: Sequence[Sexagesimal] = ()
     drop_ins: Sequence[DropIn] = ()
 
 

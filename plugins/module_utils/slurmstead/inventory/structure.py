@@ -134,6 +134,12 @@ def no_key_is_repeated(inventory: Inventory, groups: Groups) -> Iterator[Problem
         )
 
 
+def no_time_is_a_number(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
+    """MaxTime: 24:00:00 would be 86400 minutes, which is 60 days."""
+    for value in inventory.sexagesimals:
+        yield Problem(value.place, f"YAML reads {value.text} as the number {value.number}", f'Write "{value.text}"')
+
+
 DROP_INS = ("epilog.d", "health.d", "prolog.d")
 """The directories of drop-ins in files/."""
 
@@ -186,5 +192,6 @@ CHECKS: tuple[Callable[[Inventory, Groups], Iterator[Problem]], ...] = (
     no_host_is_called_like_a_group,
     variable_files_belong_to_a_group_or_host,
     no_key_is_repeated,
+    no_time_is_a_number,
     drop_ins_can_be_run,
 )
