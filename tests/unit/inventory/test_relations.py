@@ -817,6 +817,16 @@ SLURM_CASES = {
         {"my part": {"Nodes": "ALL"}},
         '"my part" is not a partition name. Use letters, digits, - and _.',
     ),
+    "a number as a partition's name": case(
+        "slurm_partitions",
+        {"main": {"Nodes": "ALL"}, 2024: {"Nodes": "ALL"}},
+        '2024 is not text. Write the name of the partition as "2024".',
+    ),
+    "a partition called default": case(
+        "slurm_partitions",
+        {"default": {"Nodes": "ALL"}, "gpu": {"Nodes": "ALL"}},
+        "default is not a partition: Slurm reads it as DEFAULT. Use another name.",
+    ),
     "two defaults": case(
         "slurm_partitions",
         {"a": {"Default": True}, "b": {"Default": "YES"}},

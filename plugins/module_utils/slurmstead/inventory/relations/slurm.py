@@ -81,7 +81,11 @@ def partitions_are_valid(
 ) -> Iterator[Violation]:
     """A partition's keys are slurm.conf's, and its nodes are workers: slurmctld stops at an unknown node."""
     for name, settings in slurm_partitions.items():
-        if not re.fullmatch(r"[A-Za-z0-9_-]+", str(name)):
+        if not isinstance(name, str):
+            yield "slurm_partitions", f"{shown(name)} is not text", f'Write the name of the partition as "{name}"'
+        elif name.upper() == "DEFAULT" != name:
+            yield "slurm_partitions", f"{name} is not a partition: Slurm reads it as DEFAULT", "Use another name"
+        elif not re.fullmatch(r"[A-Za-z0-9_-]+", name):
             yield "slurm_partitions", f"{shown(name)} is not a partition name", "Use letters, digits, - and _"
         yield from _settings_violations(
             "slurm_partitions", str(name), settings, conf_keys.PARTITION, OWNED_PARTITION, slurm_version
