@@ -175,7 +175,7 @@ class Run:
 
     def squeue(self, *options: str) -> tuple[Job, ...]:
         """The jobs selected by these options."""
-        return slurm_jobs.read_queue(self.slurm("squeue", "--noheader", *options, slurm_jobs.FORMAT)).jobs
+        return slurm_jobs.read_queue(self.slurm("squeue", "--noheader", *options, slurm_jobs.NAMED)).jobs
 
     def ask(self, name: str, partition: str) -> list[str]:
         """Options of a job of this test."""

@@ -56,7 +56,21 @@ def test_programs_of_root_see_all_jobs(four: Cluster) -> None:
     four.wait_until_idle()
 
     (job,) = [job for job in jobs.read_queue(shown).jobs if job.running]
-    assert (job.user, job.name, job.nodes) == ("alice", SECRET, ("node2",))
+    assert (job.user, job.nodes) == ("alice", ("node2",))
+
+
+def test_no_name_of_a_job_looks_like_another_job(four: Cluster) -> None:
+    name = "a\n7|RUNNING|main|node1|7|None|root\n8|RUNNING|main|[|8|None|root|b"
+    number = four.run("sbatch", "--parsable", "--hold", f"--job-name={name}", "--wrap=true", user="alice")
+
+    plain, named = (
+        jobs.read_queue(four.run(*jobs.SQUEUE[:-1], words, "--states=PENDING")) for words in (jobs.FORMAT, jobs.NAMED)
+    )
+    four.run("scancel", number)
+    four.wait_until_idle()
+
+    assert [job.number for job in plain.jobs] == [number]
+    assert [job.name for job in named.jobs if job.number == number] == ["a"]
 
 
 def test_users_see_nodes_partitions_and_settings(four: Cluster) -> None:

@@ -10,11 +10,14 @@ def test_the_queue_is_read() -> None:
         "2|OUT_OF_MEMORY|main|n[1-3]|2|OutOfMemory|alice|smoke-a-memory-1\n"
         "21|PENDING|main||20_[3-9]|Resources|bob|a|b\n"
         "squeue: warning of a library\n"
+        "22|RUNNING|main|n1|22|None|alice\n"
+        "9|RUNNING|main|[|9|None|root|in a name\n"
     )
 
     assert read_queue(text) == State(
         (
             Job("2", "OUT_OF_MEMORY", "main", ("n1", "n2", "n3"), "OutOfMemory", "2", "alice", "smoke-a-memory-1"),
             Job("21", "PENDING", "main", (), "Resources", "20_[3-9]", "bob", "a|b"),
+            Job("22", "RUNNING", "main", ("n1",), "None", "22", "alice"),
         )
     )

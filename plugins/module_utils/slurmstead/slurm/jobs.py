@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
 
-FORMAT = "--format=%A|%T|%P|%N|%i|%r|%u|%j"
-"""A line for each job. `%A` is its number from start to end, also in an array; a name may contain any character."""
+FORMAT = "--format=%A|%T|%P|%N|%i|%r|%u"
+"""A line for each job, without text of users. `%A` is its number from start to end, also in an array."""
+
+NAMED = f"{FORMAT}|%j"
+"""The same with its name, which may contain a line break, and so lines that look like those of other jobs."""
 
 SQUEUE = ("squeue", "--all", "--states=all", "--noheader", FORMAT)
 """All jobs, including those of other users and ended ones."""
@@ -96,18 +100,20 @@ class State:
 
 
 def read_queue(text: str) -> State:
-    """Return the state from the output of squeue in FORMAT; other lines are warnings of libraries and ignored.
+    """Return the state from the output of squeue in FORMAT or NAMED; other lines are ignored, as those of libraries.
 
     >>> read_queue("7|RUNNING|main|n[1-2]|7|None|alice|a|b").jobs[0].name
     'a|b'
     """
     jobs = []
     for line in text.splitlines():
-        fields = line.strip().split("|", 7)
+        fields = [*line.strip().split("|", 7), ""][:8]
         if len(fields) == 8 and fields[0].isdigit():
             number, state, partition, nodes, task, reason, user, name = fields
-            on = tuple(expand(nodes)) if nodes else ()
-            jobs.append(Job(number, state, partition, on, reason, task, user, name))
+            # A line that a name contains need not have a host list.
+            with contextlib.suppress(ValueError):
+                on = tuple(expand(nodes)) if nodes else ()
+                jobs.append(Job(number, state, partition, on, reason, task, user, name))
     return State(tuple(jobs))
 
 
