@@ -22,6 +22,7 @@ options:
   groups: {type: list, elements: dict, default: [], description: 'Declared groups, see M(local_accounts).'}
   users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
   node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
+  is_control: {type: bool, default: true, description: Whether the inventory says that slurmctld runs here.}
   share:
     description: The declared share. C(source) is its directory on the server, C(path) its mount point.
     type: dict
@@ -102,6 +103,22 @@ VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 """The unit of the role vpn."""
 
 
+CONTROLLER = Path("/etc/slurm/slurmstead/good")
+"""The last configuration that worked with the slurmctld of this machine."""
+
+
+def controller_problems(is_control: bool, published: Path = CONTROLLER) -> list[str]:
+    """Return why the queue would be lost: slurmctld of another machine would begin without it, and end all jobs."""
+    if is_control or not published.is_symlink():
+        return []
+    return [
+        "this machine has the cluster's queue, but is not in the group control; a new slurmctld would begin without "
+        "it and end all jobs. Put it back into the group control, or restore a backup to a machine with its name and "
+        f"address (docs/backup-and-key.md). To give the queue up, run `systemctl disable --now slurmctld` there and "
+        f"delete {published.parent}"
+    ]
+
+
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
     """Return why this distribution is not supported.
 
@@ -149,6 +166,7 @@ def main() -> None:
             "groups": {"type": "list", "elements": "dict", "default": []},
             "users": {"type": "list", "elements": "dict", "default": []},
             "node": {"type": "dict", "default": {}},
+            "is_control": {"type": "bool", "default": True},
             "share": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
@@ -168,6 +186,7 @@ def main() -> None:
         gone, unreadable = {}, [str(error)]
     problems = [
         *unreadable,
+        *controller_problems(module.params["is_control"]),
         *release_problems(release, module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),
         *accounts.conflicts(groups, users, accounts.known(), gone),

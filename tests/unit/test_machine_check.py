@@ -23,10 +23,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 lists, dicts = dict(type="list"), dict(type="dict")
 options = dict(releases=dicts, groups=lists, users=lists, address=dict(), node=dicts, share=dicts)
+options |= dict(is_control=dict(type="bool"))
 module = AnsibleModule(argument_spec=options)
 seen = json.loads(%r)[module.params["address"]]
 facts = {"packages": [], "slurm_version": seen["version"]}
-module.exit_json(changed=False, problems=seen["problems"], share=seen["share"], ansible_facts=facts)
+problems = seen["problems"] if module.params["is_control"] == (seen["name"] == "node1") else ["not the controller"]
+module.exit_json(changed=False, problems=problems, share=seen["share"], ansible_facts=facts)
 """
 
 Check = Callable[..., list[str]]
@@ -54,7 +56,7 @@ def check(tmp_path: pathlib.Path) -> Check:
         names = [f"node{number}" for number, _ in enumerate(versions, start=1)]
         hosts = {name: {"os_address": name} for name in names}
         seen = {
-            name: {"version": version, "problems": list(problems), "share": mounted(name, *share)}
+            name: {"name": name, "version": version, "problems": list(problems), "share": mounted(name, *share)}
             for name, version in zip(names, versions, strict=True)
         }
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}

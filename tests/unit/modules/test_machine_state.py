@@ -135,6 +135,17 @@ def test_what_shows_a_role_is_removed_last(machine_state: types.ModuleType, role
     assert remove["config_files"]["files"][-1] == {"path": str(shown), "state": "absent"}
 
 
+def test_a_controller_that_leaves_its_group_is_refused(machine_state: types.ModuleType, tmp_path: pathlib.Path) -> None:
+    published = tmp_path / "slurmstead" / "good"
+    published.parent.mkdir()
+    assert machine_state.controller_problems(False, published) == []
+    published.symlink_to("2026-11-27T10.00.00.good")
+
+    assert machine_state.controller_problems(True, published) == []
+    (problem,) = machine_state.controller_problems(False, published)
+    assert problem.startswith("this machine has the cluster's queue, but is not in the group control;")
+
+
 SMALL = {"cpus": 4, "sockets": 1, "cores_per_socket": 4, "threads_per_core": 1, "memory": 8000}
 
 
