@@ -14,11 +14,13 @@ from ansible.module_utils.slurmstead.quiet.units import Timer
 GOVERNOR = f"{kernel.CPU}/cpufreq/policy0/scaling_governor"
 UPDATE = "/system.slice/apt-daily.service"
 FREEZE = f"sys/fs/cgroup{UPDATE}/cgroup.freeze"
+CRON = "sys/fs/cgroup/system.slice/cron.service/cgroup.freeze"
 FILES = {
     GOVERNOR: "ondemand",
     f"{kernel.CPU}/cpufreq/policy0/scaling_available_governors": "ondemand performance",
     kernel.BOOST: "1",
     FREEZE: "0",
+    CRON: "0",
     "etc/slurmstead/quiet.json": json.dumps({"services": ["cron.service", "atd.service"], "keep": ["certbot.timer"]}),
 }
 
@@ -168,6 +170,15 @@ def test_it_goes_on_where_it_was_interrupted(node: Node, monkeypatch: pytest.Mon
     program.end("7")
 
     assert node.state() == BEFORE
+
+
+def test_a_service_that_systemd_does_not_thaw_goes_on(node: Node) -> None:
+    program.begin("7")
+    node.write({CRON: "1", "bin/systemctl": "#!/bin/sh\necho still in progress >&2\nexit 1\n"})
+
+    program.end("7")
+
+    assert (node.read(CRON), node.state()) == ("0", BEFORE)
 
 
 def test_a_timer_that_was_disabled_meanwhile_stays_off(node: Node) -> None:

@@ -76,10 +76,12 @@ def begin(job: str) -> None:
     names = {*wanted.services, *(timer.service for timer in state.timers)} - {"", *wanted.keep}
     running = units.running(systemctl("show", *_fields(units.SERVICE_FIELDS), *sorted(names)))
     frozen = [service.name for service in running if service.started]
-    writes = [write for one in running if not one.started for write in kernel.freezing(ROOT, one.group)]
-    state = state.adding(files=writes, frozen=frozen)
+    writes = {one.name: kernel.freezing(ROOT, one.group) for one in running}
+    # Of all, because systemd does not thaw a service that is still freezing.
+    state = state.adding(files=[write for found in writes.values() for write in found], frozen=frozen)
     remember(state)
-    problems += kernel.apply(ROOT, writes)
+    for name in writes.keys() - {*frozen}:
+        problems += kernel.apply(ROOT, writes[name])
     for name in frozen:
         systemctl("freeze", name)
     log(f"job {job} is alone: {summary(state)}{'; '.join(['', *problems])}")
@@ -90,9 +92,9 @@ def end(job: str = "") -> None:
     state = recall()
     if state is None or job not in ("", state.job):
         return
-    problems = kernel.restore(ROOT, state.files)
     for name in state.frozen:
         systemctl("thaw", name)
+    problems = kernel.restore(ROOT, state.files)
     before = {timer.name: timer.enabled for timer in state.timers}
     shown = systemctl("show", *_fields(units.TIMER_FIELDS), *before)
     # --no-block: when the machine shuts down, systemd refuses the start, and must not wait for it.
