@@ -125,6 +125,16 @@ def test_an_account_moves_and_changes_in_two_commands() -> None:
     ]
 
 
+def test_an_account_without_a_declared_parent_stays_where_an_administrator_put_it() -> None:
+    present = made(Declared("lab", people=(ANN,)))
+    moved = Present(present.qos, present.accounts, {**present.parents, "bio": "uni"}, present.users, present.defaults)
+
+    assert commands(Declared("lab", people=(ANN,)), moved) == []
+    assert commands(Declared("lab", people=(ANN,), accounts={"bio": {"Parent": None}}), moved) == [
+        "modify account where name=bio cluster=c set parent=root"
+    ]
+
+
 def test_a_thousand_users_are_one_command() -> None:
     people = tuple({"name": f"u{number}", "account": "course"} for number in range(1000))
 

@@ -118,7 +118,7 @@ def _accounts(cluster: str, wanted: Wanted, present: Present) -> Iterator[Change
             continue
         where = f"modify account where name={name} cluster={cluster} set"
         # A command with a value that it does not change does nothing at all.
-        if present.parents.get(name, "root") != parent:
+        if name in wanted.placed and present.parents.get(name, "root") != parent:
             yield Change(f"{where} parent={parent}", f"~ account {name} below {parent}")
         if words:
             yield Change(" ".join([where, *words]), " ".join(["~ account", name, *words]))

@@ -48,6 +48,8 @@ class Wanted:
     accounts: Mapping[str, Mapping[str, Value]] = field(default_factory=dict)
     """limits by name"""
     parents: Mapping[str, str] = field(default_factory=dict)
+    placed: Collection[str] = ()
+    """accounts whose parent is declared; others stay where they are"""
     users: Mapping[str, User] = field(default_factory=dict)
 
 
@@ -101,7 +103,8 @@ def wanted(declared: Declared, logins: Iterable[str] = ()) -> Wanted:
         # Other accounts inherit from their parent, and without limits each QOS is accepted.
         needs = parent == "root" and declared.is_enforced
         accounts[name] = {**({"QOS": allowed, "DefaultQOS": allowed[0]} if needs else {}), **own}
-    return Wanted(qos, accounts, parents, users)
+    placed = {name for name, keys in declared.accounts.items() if "Parent" in keys}
+    return Wanted(qos, accounts, parents, placed, users)
 
 
 def _qos(declared: Declared, limited: bool) -> dict[str, Mapping[str, Value]]:
