@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from ansible.module_utils.slurmstead.quiet import benchmark
+from ansible.module_utils.slurmstead.smoke import commands as smoke
 from slurmstead.paths import ROOT
 from tests.native import conf
 from tests.native.cluster import Cluster
@@ -51,6 +53,25 @@ def test_a_job_in_an_image_runs(demanding: Cluster, words: list[str]) -> None:
 
 def test_other_jobs_are_as_before(demanding: Cluster) -> None:
     assert demanding.run("srun", "--mem=100", "--account=others", "id", "-un", user="alice") == "alice"
+
+
+@pytest.mark.parametrize("kind", ["host", "batch"])
+def test_the_smoke_test_needs_no_image(demanding: Cluster, kind: str) -> None:
+    options = smoke.ask(f"smoke-00ff00ff-{kind}", "course", 100, 1, 60)
+    command = smoke.srun(options, ["node1"], ["true"]) if kind == "host" else smoke.sbatch(options, HOME)
+
+    done = demanding.tried(*command, text="#!/bin/sh\ntrue\n", user="alice")
+
+    assert done.returncode == 0, done.stderr
+    demanding.wait_until_idle()
+
+
+def test_a_measurement_of_a_quiet_node_needs_no_image(demanding: Cluster) -> None:
+    command = benchmark.command("node1", f"quiet-{'0' * 8}", 1, 60)
+
+    done = demanding.tried(*(word.replace("=quiet", "=course") if "partition" in word else word for word in command))
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_waiting_job_cannot_be_moved_there(demanding: Cluster) -> None:
