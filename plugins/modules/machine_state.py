@@ -44,6 +44,7 @@ ansible_facts:
   returned: always
   contains:
     packages: {description: Names of the installed packages., type: list}
+    packages_interrupted: {description: Whether dpkg runs or was interrupted., type: bool}
     accounting_exists: {description: Whether slurmdbd was configured here., type: bool}
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
@@ -75,6 +76,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.hardware import measure, node_lines
 from ansible.module_utils.slurmstead.identity import accounts, departures
+from ansible.module_utils.slurmstead.packages import apt
 from ansible.module_utils.slurmstead.storage import share
 
 ACCOUNTING = Path("/etc/systemd/system/slurmdbd.service.d/slurmstead.conf")
@@ -195,6 +197,7 @@ def main() -> None:
     packages = sorted(package for state, package in states if state == "installed")
     facts = {
         "packages": packages,
+        "packages_interrupted": apt.is_interrupted(),
         "slurm_version": version,
         "accounting_exists": ACCOUNTING.exists(),
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},

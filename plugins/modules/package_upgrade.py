@@ -22,9 +22,9 @@ options:
   node: {description: Name of the machine., type: str, required: true}
   state:
     description: C(planned) fetches the lists and reports what would change, C(fetched) fetches the packages,
-      C(installed) installs them.
+      C(installed) installs them; C(completed) configures what an interrupted dpkg left, and upgrades nothing.
     type: str
-    choices: [planned, fetched, installed]
+    choices: [planned, fetched, installed, completed]
     required: true
   lock_timeout: {description: Seconds to wait for another package manager., type: int, default: 600}
 author: [Slurmstead]
@@ -126,6 +126,15 @@ def plan(node: str, lock_timeout: int) -> dict[str, Any]:
     }
 
 
+def complete(lock_timeout: int, check_mode: bool) -> bool:
+    """Configure what an interrupted dpkg left; return whether there was anything. Raises AptError."""
+    apt.wait_for_lock(lock_timeout)
+    interrupted = apt.is_interrupted()
+    if interrupted and not check_mode:
+        apt.complete()
+    return interrupted
+
+
 def rebooting(node: str, reasons: list[str]) -> list[str]:
     """Return the message that a machine needs a reboot."""
     return [f"{node} needs a reboot: {', '.join(reasons)}"] if reasons else []
@@ -200,7 +209,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "node": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["planned", "fetched", "installed"], "required": True},
+            "state": {"type": "str", "choices": ["planned", "fetched", "installed", "completed"], "required": True},
             "lock_timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
@@ -209,6 +218,8 @@ def main() -> None:
     try:
         if state == "planned":
             module.exit_json(changed=False, **plan(node, lock_timeout))
+        if state == "completed":
+            module.exit_json(changed=complete(lock_timeout, module.check_mode))
         if state == "installed":
             module.exit_json(**install(node, lock_timeout, module.check_mode))
         if not module.check_mode:

@@ -93,6 +93,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
     assert (done.changed, done.result["problems"]) == (False, [])
     assert done.result["ansible_facts"] == {
         "packages": ["chrony", "munge"],
+        "packages_interrupted": False,
         "slurm_version": "22.05",
         "accounting_exists": False,
         "broker_exists": False,
@@ -103,6 +104,22 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "sandbox_exists": False,
         "vpn_exists": False,
     }
+
+
+@pytest.mark.usefixtures("machine")
+def test_an_interrupted_dpkg_is_seen(
+    run_module: RunModule,
+    machine_state: types.ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    journal = tmp_path_factory.mktemp("updates")
+    monkeypatch.setattr(machine_state.apt, "JOURNAL", journal)
+    (journal / "0000").touch()
+
+    done = run_module("machine_state", releases=SUPPORTED, address="10.77.0.1")
+
+    assert done.result["ansible_facts"]["packages_interrupted"]
 
 
 @pytest.mark.usefixtures("machine")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Collection
 from typing import Any
 
@@ -131,3 +132,26 @@ def test_a_failure_says_what_apt_said(upgrade: Any, monkeypatch: pytest.MonkeyPa
 
     assert done.failed
     assert done.message == "n1: apt-get failed: no space left on device"
+
+
+def test_what_a_power_cut_interrupted_is_completed_once(
+    run_module: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "0000").write_text("Package: munge\n")
+    ran: list[list[str]] = []
+
+    def unit(command: list[str], name: str) -> str:
+        ran.append(command[command.index(name) :])
+        (tmp_path / "0000").unlink()
+        return ""
+
+    monkeypatch.setattr(apt, "JOURNAL", tmp_path)
+    monkeypatch.setattr(apt, "_run", unit)
+    monkeypatch.setattr(apt, "wait_for_lock", lambda seconds: None)
+    wanted = {"node": "n1", "state": "completed"}
+
+    assert run_module("package_upgrade", check=True, **wanted).changed
+    assert ran == []
+    assert run_module("package_upgrade", **wanted).changed
+    assert not run_module("package_upgrade", **wanted).changed
+    assert ran == [["dpkg", "--force-confdef", "--force-confold", "--configure", "--pending"]]

@@ -83,11 +83,16 @@ def update(seconds: float) -> None:
         time.sleep(PAUSE)
 
 
+def is_interrupted() -> bool:
+    """Say whether dpkg runs or was interrupted, as by a power cut. Then apt installs nothing."""
+    return JOURNAL.is_dir() and any(JOURNAL.iterdir())
+
+
 def packages() -> dict[str, Package]:
     """Return the packages that dpkg knows; a journal that it left counts as a package without a state."""
     _, out, _ = run("dpkg-query", "--show", f"--showformat={apt_plan.FORMAT}", seconds=60)
     found = apt_plan.read_packages(out)
-    if JOURNAL.is_dir() and any(JOURNAL.iterdir()):
+    if is_interrupted():
         found["dpkg"] = Package("", "dpkg", "unfinished")
     return found
 
@@ -133,21 +138,33 @@ def install(names: Collection[str], before: Iterable[str], after: Iterable[str],
     """
     # A package named in `apt-get install` would no longer count as installed automatically.
     _, automatic, _ = run("apt-mark", "showauto", *names, seconds=60) if names else (0, "", "")
+    try:
+        return _run(as_unit(before, after, command(names, lock)), "apt-get")
+    finally:
+        if automatic.split():
+            run("apt-mark", "auto", *automatic.split(), seconds=60)
+
+
+def complete() -> None:
+    """Configure the packages that an interrupted dpkg left. Raises AptError."""
+    _run(as_unit([], [], ["dpkg", "--force-confdef", "--force-confold", "--configure", "--pending"]), "dpkg")
+
+
+def _run(unit: list[str], name: str) -> str:
+    """Start the unit and wait for its end; return its output. Raises AptError."""
     run("systemctl", "reset-failed", UNIT)
     LOG.unlink(missing_ok=True)
-    code, _, err = run(*as_unit(before, after, command(names, lock)), seconds=300)
+    code, _, err = run(*unit, seconds=300)
     if code:
-        raise AptError(f"the upgrade could not start: {err.strip()}")
+        raise AptError(f"{name} could not start: {err.strip()}")
     until = time.monotonic() + INSTALL
     while (state := _state()) not in ENDED:
         if time.monotonic() > until:
-            raise AptError(f"apt-get is still running after {INSTALL / 60:.0f} min; see {LOG}")
+            raise AptError(f"{name} is still running after {INSTALL / 60:.0f} min; see {LOG}")
         time.sleep(PAUSE)
-    if automatic.split():
-        run("apt-mark", "auto", *automatic.split(), seconds=60)
     said = LOG.read_text(errors="replace")
     if state == "failed":
-        raise AptError(f"apt-get failed: {_complaints(said)}; its full output is in {LOG}")
+        raise AptError(f"{name} failed: {_complaints(said)}; its full output is in {LOG}")
     return said
 
 
