@@ -6,6 +6,8 @@ import base64
 import json
 import os
 import pathlib
+import shlex
+import socket
 import stat
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 RunModule = Callable[..., Any]
 
@@ -523,6 +526,17 @@ def test_a_file_that_the_service_lost_is_loaded_again(put: RunModule, tmp_path: 
     assert (shown.changed, shown.diff, loaded.exists()) == (True, f"{tmp_path}/table.nft is not loaded", False)
     assert (put(file, pending=pending).changed, loaded.exists()) == (True, True)
     assert not put(file, pending=pending).changed
+
+
+def test_a_host_name_that_a_program_has_set_is_seen() -> None:
+    wanted = yaml.safe_load((ROOT / "roles/os/vars/main.yml").read_text())["__os_files"][0]
+
+    def code(name: str) -> int:
+        command = wanted["loaded"].replace("{{ inventory_hostname }}", name)
+        return subprocess.run(shlex.split(command), check=False).returncode
+
+    assert wanted["path"] == "/etc/hostname"
+    assert (code(socket.gethostname()), code(f"{socket.gethostname()}x")) == (0, 1)
 
 
 def test_a_file_of_a_unit_is_read_by_systemd_first(load_module: Callable[[str], Any]) -> None:

@@ -104,7 +104,7 @@ def exports(cluster: Cluster) -> Iterator[Finding]:
         for path in sorted({export["path"] for export in readonly} & facts["wanted"]["paths"].keys()):
             clients = ", ".join(sorted(export["client"] for export in readonly if export["path"] == path))
             seen = f"{path} is exported read-only to {clients}"
-            yield Finding(name, "export", seen, "run site.yml --tags storage; see `exportfs -v` and /etc/exports.d")
+            yield Finding(name, "export", seen, "run site.yml --tags nfs; see `exportfs -v` and /etc/exports.d")
 
 
 def swap(cluster: Cluster) -> Iterator[Finding]:
