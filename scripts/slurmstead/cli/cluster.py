@@ -191,7 +191,7 @@ def move_share(
 @app.command()
 def upgrade(
     inventory: Inventory,
-    limit: Annotated[str | None, typer.Option(help="Change only these hosts.", metavar="HOSTS")] = None,
+    limit: Limit = None,
     at_once: Annotated[
         int | None,
         typer.Option(

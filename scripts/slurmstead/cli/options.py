@@ -1,6 +1,7 @@
 """Options that several verbs of scripts/stead share."""
 
 import pathlib
+import re
 from typing import Annotated
 
 import typer
@@ -16,6 +17,17 @@ def _found() -> pathlib.Path:
     site = find.find()
     messages.print(Text(f"Site: {site}"), soft_wrap=True)
     return site
+
+
+def _given(parameter: typer.CallbackParam, text: str | None) -> str | None:
+    """Refuse a text without a name, such as an unset variable of a shell: Ansible would take it for everything.
+
+    :raises UsageError: it has no name
+    """
+    if text is not None and not re.search(r"[\w*]", text):
+        option = f"--{parameter.name}"
+        raise UsageError(f"{option} is {text!r}, which has no name", f"To work on everything, leave {option} out.")
+    return text
 
 
 Inventory = Annotated[
@@ -34,8 +46,8 @@ Wake = Annotated[
     bool,
     typer.Option("--wake", help="Wake machines that sleep; otherwise they get no jobs until this is done there."),
 ]
-Limit = Annotated[str | None, typer.Option(help="Change only these hosts.", metavar="HOSTS")]
-Tags = Annotated[str | None, typer.Option(help="Run only the tasks with these tags.", metavar="TAGS")]
+Limit = Annotated[str | None, typer.Option(help="Change only these hosts.", metavar="HOSTS", callback=_given)]
+Tags = Annotated[str | None, typer.Option(help="Run only the tasks with these tags.", metavar="TAGS", callback=_given)]
 
 WhenIdle = Annotated[bool, typer.Option("--when-idle", help="Wait for running jobs; start no new ones meanwhile.")]
 CancelJobs = Annotated[bool, typer.Option("--cancel-jobs", help="Cancel running jobs; pending jobs stay in the queue.")]

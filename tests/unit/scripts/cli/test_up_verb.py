@@ -17,3 +17,15 @@ def test_up_is_told_whether_the_jobs_of_departed_users_go_on(project, stead, mon
 
     assert stead("up", *options, "-i", project.inventory("here"), "--plain") == ExitCode.OK
     assert (project.path / "told").read_text() == kept
+
+
+@pytest.mark.parametrize("verb", ["up", "drift", "upgrade"])
+@pytest.mark.parametrize("empty", ["", " ", ",", "~["])
+def test_an_empty_limit_is_not_everything(project, stead, capsys, verb, empty):
+    assert stead(verb, "--limit", empty, "-i", project.inventory("here")) == ExitCode.USAGE
+    assert f"--limit is {empty!r}, which has no name" in capsys.readouterr().err
+
+
+def test_empty_tags_are_not_everything(project, stead, capsys):
+    assert stead("up", "--tags", "", "-i", project.inventory("here")) == ExitCode.USAGE
+    assert "To work on everything, leave --tags out." in capsys.readouterr().err
