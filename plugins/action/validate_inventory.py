@@ -37,7 +37,13 @@ ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
 from ansible.module_utils.slurmstead.inventory import people, vpn
 from ansible.module_utils.slurmstead.inventory.check import problems
-from ansible.module_utils.slurmstead.inventory.files import drop_ins, repeated_keys, sexagesimals, variable_files
+from ansible.module_utils.slurmstead.inventory.files import (
+    drop_ins,
+    repeated_keys,
+    sexagesimals,
+    unread,
+    variable_files,
+)
 from ansible.module_utils.slurmstead.inventory.model import Groups, Inventory, Specs, Variable
 from ansible.module_utils.slurmstead.inventory.variables import COMPARED_CONNECTION_VARIABLES
 
@@ -87,12 +93,14 @@ class ActionModule(ActionBase):
         return specs
 
     def _inventory(self, task_vars: dict[str, Any], specs: Specs) -> Inventory:
+        sources = task_vars["ansible_inventory_sources"]
         return Inventory(
             groups=task_vars["groups"],
             hosts={host: self._variables(host, task_vars, specs) for host in task_vars["groups"]["all"]},
-            files=tuple(variable_files(task_vars["ansible_inventory_sources"])),
-            repeated_keys=tuple(repeated_keys(task_vars["ansible_inventory_sources"])),
-            sexagesimals=tuple(sexagesimals(task_vars["ansible_inventory_sources"])),
+            files=tuple(variable_files(sources)),
+            repeated_keys=tuple(repeated_keys(sources)),
+            sexagesimals=tuple(sexagesimals(sources)),
+            unread=tuple(unread(sources)),
             drop_ins=tuple(drop_ins(self._task.args["files"])) if self._task.args.get("files") else (),
         )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from ansible.module_utils.slurmstead.inventory.files import (
     drop_ins,
     repeated_keys,
     sexagesimals,
+    unread,
     variable_files,
 )
 from ansible.module_utils.slurmstead.inventory.model import DropIn
@@ -77,6 +80,52 @@ def test_files_and_directories_of_variables_are_found_for_a_file_and_for_a_direc
         ("group_vars/workers", "group", "workers"),
         ("host_vars/node1", "host", "node1"),
     ]
+
+
+def test_variables_that_ansible_would_skip_are_found(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "group_vars/all.yml",
+        "group_vars/workers/a.yml",
+        "hosts_vars/n1.yml",
+        "group_vars.old/x.yml",
+        "hosts.yml",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "group_vars/workers/link.yml").symlink_to("a.yml")
+    (tmp_path / "group_vars/workers/secret.yml").symlink_to("/nowhere/secret.yml")
+    (tmp_path / "group_vars/.#all.yml").symlink_to("ann@laptop.4711")
+    (tmp_path / "group_vars/notes.txt").symlink_to("/nowhere")
+    (tmp_path / "host_vars").symlink_to("/nowhere")
+    monkeypatch.setattr("pathlib.Path.iterdir", refusing(tmp_path / "group_vars/closed", pathlib.Path.iterdir))
+    (tmp_path / "group_vars/closed").mkdir()
+
+    assert list(unread(["hosts.yml"])) == [
+        ("group_vars/closed", "is a directory that you cannot read", "Change its mode or its owner"),
+        (
+            "group_vars/workers/secret.yml",
+            "is a link to /nowhere/secret.yml, which does not exist, so its variables are lost",
+            "Bring the file back, or remove the link",
+        ),
+        (
+            "host_vars",
+            "is a link to /nowhere, which does not exist, so its variables are lost",
+            "Bring the file back, or remove the link",
+        ),
+        ("hosts_vars", "is a directory that Ansible does not read", "Did you mean host_vars?"),
+    ]
+
+
+def refusing(closed: pathlib.Path, listing: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a listing of directories that refuses one, as for another user than root."""
+
+    def iterdir(path: pathlib.Path) -> Any:
+        if path.absolute() == closed:
+            raise PermissionError(str(path))
+        return listing(path)
+
+    return iterdir
 
 
 def test_a_list_of_hosts_has_no_files() -> None:

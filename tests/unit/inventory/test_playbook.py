@@ -120,6 +120,13 @@ def test_a_drop_in_of_the_site_is_checked(validate: Validate) -> None:
     assert re.fullmatch(r".*/inventory/files/health\.d/gpu: is not executable\. Run `chmod \+x .*`.*", problem)
 
 
+def test_variables_in_a_directory_with_a_slip_are_not_lost(validate: Validate) -> None:
+    done = validate({"hosts.yml": HOSTS + GROUPS, "group_var/all.yml": "slurm_private_jobs: true\n"})
+
+    assert "/group_var: is a directory that Ansible does not read. Did you mean group_vars?" in done.stdout
+    assert done.returncode == 2
+
+
 def test_a_variable_of_the_command_line_is_checked_too(validate: Validate) -> None:
     process = validate({"hosts.yml": HOSTS + GROUPS}, "--extra-vars", '{"slurm_partitoins": {}}')
 

@@ -10,12 +10,20 @@ from typing import Any
 
 import yaml
 
-from ansible.module_utils.slurmstead.inventory.model import DropIn, RepeatedKey, Sexagesimal, VariableFile
+from ansible.module_utils.slurmstead.inventory.model import (
+    DropIn,
+    RepeatedKey,
+    Sexagesimal,
+    VariableFile,
+    Violation,
+    nearest,
+)
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")
 """Ansible's YAML_FILENAME_EXTENSIONS, and no extension."""
 
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+VARIABLE_DIRECTORIES = ("group_vars", "host_vars")
 
 
 def directories(sources: Iterable[str]) -> list[Path]:
@@ -31,6 +39,34 @@ def variable_files(sources: Iterable[str]) -> Iterator[VariableFile]:
             for path in sorted(directory.glob(f"{kind}_vars/*")):
                 if path.is_dir() or path.suffix in YAML_SUFFIXES:
                     yield VariableFile(os.path.relpath(path), kind, path.name if path.is_dir() else path.stem)
+
+
+def unread(sources: Iterable[str]) -> Iterator[Violation]:
+    """Entries beside the inventory that are meant as variables, but that Ansible skips; with what is wrong."""
+    for directory in directories(sources):
+        for path in sorted(entry for entry in directory.glob("*") if entry.is_dir() or entry.is_symlink()):
+            name = os.path.relpath(path)
+            meant = nearest(path.name, VARIABLE_DIRECTORIES, cutoff=0.88)
+            if path.name in VARIABLE_DIRECTORIES:
+                yield from _unread(path)
+            elif meant:
+                yield name, "is a directory that Ansible does not read", f"Did you mean {meant}?"
+
+
+def _unread(path: Path) -> Iterator[Violation]:
+    if path.is_dir():
+        try:
+            entries = sorted(path.iterdir())
+        except PermissionError:
+            yield os.path.relpath(path), "is a directory that you cannot read", "Change its mode or its owner"
+            return
+        for entry in entries:
+            # Ansible reads no hidden files; Emacs marks a file that is being edited with a link `.#all.yml`.
+            if not entry.name.startswith("."):
+                yield from _unread(entry)
+    elif path.is_symlink() and not path.exists() and path.suffix in YAML_SUFFIXES:
+        wrong = f"is a link to {os.readlink(path)}, which does not exist, so its variables are lost"
+        yield os.path.relpath(path), wrong, "Bring the file back, or remove the link"
 
 
 def drop_ins(directory: str) -> Iterator[DropIn]:

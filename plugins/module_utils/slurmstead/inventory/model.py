@@ -83,6 +83,8 @@ class Inventory:
     repeated_keys: Sequence[RepeatedKey] = ()
     sexagesimals: Sequence[Sexagesimal] = ()
     drop_ins: Sequence[DropIn] = ()
+    unread: Sequence[Violation] = ()
+    """files and directories of variables that Ansible skips"""
 
 
 @dataclass(frozen=True)

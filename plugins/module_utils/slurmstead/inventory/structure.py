@@ -124,6 +124,12 @@ def variable_files_belong_to_a_group_or_host(inventory: Inventory, groups: Group
             yield Problem(file.path, f"there is no {file.kind} {file.name}, so this file is ignored", advice)
 
 
+def variable_files_are_read(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
+    """Users whose variables are not read would count as users who left, and lose the cluster."""
+    for violation in inventory.unread:
+        yield Problem(*violation)
+
+
 def no_key_is_repeated(inventory: Inventory, groups: Groups) -> Iterator[Problem]:
     """The second of two hosts or variables of one name replaces the first, and Ansible goes on with a warning."""
     for repeated in inventory.repeated_keys:
@@ -191,6 +197,7 @@ CHECKS: tuple[Callable[[Inventory, Groups], Iterator[Problem]], ...] = (
     host_names_differ_by_more_than_case,
     no_host_is_called_like_a_group,
     variable_files_belong_to_a_group_or_host,
+    variable_files_are_read,
     no_key_is_repeated,
     no_time_is_a_number,
     drop_ins_can_be_run,
