@@ -98,19 +98,26 @@ def test_variables_that_ansible_would_skip_are_found(tmp_path: pathlib.Path, mon
     (tmp_path / "group_vars/.#all.yml").symlink_to("ann@laptop.4711")
     (tmp_path / "group_vars/notes.txt").symlink_to("/nowhere")
     (tmp_path / "host_vars").symlink_to("/nowhere")
+    (tmp_path / "hardware").symlink_to("group_vars")
+    (tmp_path / "files").symlink_to("/nowhere")
     monkeypatch.setattr("pathlib.Path.iterdir", refusing(tmp_path / "group_vars/closed", pathlib.Path.iterdir))
     (tmp_path / "group_vars/closed").mkdir()
 
     assert list(unread(["hosts.yml"])) == [
+        (
+            "files",
+            "is a link to /nowhere, which does not exist, so Ansible skips it",
+            "Bring the file back, or remove the link",
+        ),
         ("group_vars/closed", "is a directory that you cannot read", "Change its mode or its owner"),
         (
             "group_vars/workers/secret.yml",
-            "is a link to /nowhere/secret.yml, which does not exist, so its variables are lost",
+            "is a link to /nowhere/secret.yml, which does not exist, so Ansible skips it",
             "Bring the file back, or remove the link",
         ),
         (
             "host_vars",
-            "is a link to /nowhere, which does not exist, so its variables are lost",
+            "is a link to /nowhere, which does not exist, so Ansible skips it",
             "Bring the file back, or remove the link",
         ),
         ("hosts_vars", "is a directory that Ansible does not read", "Did you mean host_vars?"),

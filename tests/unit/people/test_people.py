@@ -201,3 +201,10 @@ def test_who_is_removed_or_expired_has_no_account() -> None:
 
 def test_a_file_that_is_not_there_has_no_people(tmp_path: pathlib.Path) -> None:
     assert file.read(tmp_path / "people.yml") == People()
+
+
+def test_a_link_to_a_missing_file_is_not_an_empty_list(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "people.yml").symlink_to("/nowhere/people.yml")
+
+    with pytest.raises(PeopleError, match=r"is a link to /nowhere/people\.yml, which does not exist"):
+        file.read(tmp_path / "people.yml")

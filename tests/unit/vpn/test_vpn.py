@@ -19,6 +19,13 @@ def test_a_file_that_does_not_exist_has_no_peers(tmp_path: pathlib.Path) -> None
     assert peers.read(tmp_path / "vpn.yml") == ()
 
 
+def test_a_link_to_a_missing_file_is_not_an_empty_list(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "vpn.yml").symlink_to("/nowhere/vpn.yml")
+
+    with pytest.raises(peers.PeersError, match=r"is a link to /nowhere/vpn\.yml, which does not exist"):
+        peers.read(tmp_path / "vpn.yml")
+
+
 def test_a_peer_may_use_its_own_address_only() -> None:
     written = text.peers(peers.parse(f"peers: [{LAPTOP}]"), 51820)
 

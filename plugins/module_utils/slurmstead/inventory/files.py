@@ -24,6 +24,7 @@ YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")
 
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 VARIABLE_DIRECTORIES = ("group_vars", "host_vars")
+OTHER_DIRECTORIES = ("files", "hardware")
 
 
 def directories(sources: Iterable[str]) -> list[Path]:
@@ -47,7 +48,7 @@ def unread(sources: Iterable[str]) -> Iterator[Violation]:
         for path in sorted(entry for entry in directory.glob("*") if entry.is_dir() or entry.is_symlink()):
             name = os.path.relpath(path)
             meant = nearest(path.name, VARIABLE_DIRECTORIES, cutoff=0.88)
-            if path.name in VARIABLE_DIRECTORIES:
+            if path.name in VARIABLE_DIRECTORIES or (path.name in OTHER_DIRECTORIES and not path.exists()):
                 yield from _unread(path)
             elif meant:
                 yield name, "is a directory that Ansible does not read", f"Did you mean {meant}?"
@@ -65,7 +66,7 @@ def _unread(path: Path) -> Iterator[Violation]:
             if not entry.name.startswith("."):
                 yield from _unread(entry)
     elif path.is_symlink() and not path.exists() and path.suffix in YAML_SUFFIXES:
-        wrong = f"is a link to {os.readlink(path)}, which does not exist, so its variables are lost"
+        wrong = f"is a link to {os.readlink(path)}, which does not exist, so Ansible skips it"
         yield os.path.relpath(path), wrong, "Bring the file back, or remove the link"
 
 

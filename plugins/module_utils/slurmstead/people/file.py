@@ -35,11 +35,15 @@ def read(path: Path, name: str = "") -> People:
     """Return the people of a file; none if it does not exist.
 
     :param name: of the file in messages
-    :raises PeopleError: the file has mistakes
+    :raises PeopleError: the file has mistakes, or is a link to none
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
+        if path.is_symlink():
+            wrong = f"is a link to {path.readlink()}, which does not exist"
+            advice = "Bring the file back: without it, all people would be locked"
+            raise PeopleError([Mistake(name or str(path), wrong, advice)]) from None
         return People()
     except (OSError, UnicodeDecodeError) as error:
         wrong = f"cannot be read ({error.strerror if isinstance(error, OSError) else 'it is not UTF-8'})"

@@ -57,12 +57,15 @@ def is_key(text: object) -> bool:
 def read(path: Path, name: str = "") -> tuple[Peer, ...]:
     """Return the peers of a file; none if it does not exist.
 
-    :raises PeersError: the file has mistakes
+    :raises PeersError: the file has mistakes, or is a link to none
     """
     name = name or str(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
+        if path.is_symlink():
+            wrong = f"is a link to {path.readlink()}, which does not exist"
+            raise PeersError(name, [(wrong, "Bring the file back: without it, all peers would be removed")]) from None
         return ()
     except (OSError, UnicodeDecodeError):
         raise PeersError(name, [("cannot be read", "Restore it, for example with git")]) from None
