@@ -110,8 +110,9 @@ class ActionModule(ActionBase):
         raw = hostvars.raw_get(host)
         # A value may refer to other hosts, as in a play.
         templar = self._templar.copy_with_new_env(available_variables={**raw, "hostvars": hostvars})
+        # YAML reads some names in group_vars/ as numbers or booleans.
         return {
-            name: _variable(templar, value, name in specs.options or name in COMPARED_CONNECTION_VARIABLES)
+            str(name): _variable(templar, value, name in specs.options or name in COMPARED_CONNECTION_VARIABLES)
             for name, value in raw.items()
         }
 

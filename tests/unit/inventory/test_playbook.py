@@ -120,6 +120,24 @@ def test_a_drop_in_of_the_site_is_checked(validate: Validate) -> None:
     assert re.fullmatch(r".*/inventory/files/health\.d/gpu: is not executable\. Run `chmod \+x .*`.*", problem)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("", "os_address (node1): is not set."),
+        ("os_address: '{{ os_address }}'", "cannot be computed: Recursive loop"),
+        ("os_address: '{{ 1 | nofilter }}'", "cannot be computed: Syntax error in template"),
+        ("os_address: 10.1", 'is "10.1", which is not an IP address.'),
+        ("os_address: [192.0.2.1]", "which is a list. Write a string."),
+    ],
+)
+def test_a_mistake_in_the_first_host_hides_no_other(validate: Validate, wrong: str, words: str) -> None:
+    hosts = HOSTS.replace("os_address: 192.0.2.1", wrong).replace("192.0.2.2", "192.0.2.300")
+    done = validate({"hosts.yml": hosts + GROUPS, "group_vars/all.yml": "ansible_host: '{{ os_address }}'\n5: x\n"})
+
+    assert words in done.stdout
+    assert 'is "192.0.2.300", which is not an IP address.' in done.stdout
+
+
 def test_variables_in_a_directory_with_a_slip_are_not_lost(validate: Validate) -> None:
     done = validate({"hosts.yml": HOSTS + GROUPS, "group_var/all.yml": "slurm_private_jobs: true\n"})
 

@@ -43,7 +43,7 @@ def addresses_differ(os_address: Mapping[str, str]) -> Iterator[HostViolation]:
 
 def connections_differ(ansible_host: Mapping[str, str], ansible_port: Mapping[str, int]) -> Iterator[HostViolation]:
     """Two names for one machine would create two nodes."""
-    ports = {host: f"{_address(name)} port {ansible_port.get(host, 22)}" for host, name in ansible_host.items()}
+    ports = {host: f"{_address(str(name))} port {ansible_port.get(host, 22)}" for host, name in ansible_host.items()}
     yield from used_twice("ansible_host", ports, "Give each host its own address")
 
 
