@@ -90,7 +90,7 @@ SCRIPTS = House(
         "testing": "lab runner paths errors wording",
         "lab": "cluster runner paths errors wording",
         "cluster": "runner rooms paths errors wording",
-        "runner": "paths errors wording",
+        "runner": "rooms paths errors wording",
         "site": "rooms paths errors wording",
         "client": "errors wording",
         "role_docs": "paths",

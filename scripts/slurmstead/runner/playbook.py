@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import ansible_runner
 
+from slurmstead import rooms
 from slurmstead.errors import InventoryError
 from slurmstead.paths import ROOT
 from slurmstead.runner import events
@@ -101,9 +102,8 @@ def listed(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
         check=False,
     )
     if done.returncode:
-        raise InventoryError(
-            f"the inventory {inventory} cannot be read:\n{done.stderr.strip()}", "Correct the error above."
-        )
+        words = "\n".join([done.stderr.strip(), *_not_yaml(inventory)])
+        raise InventoryError(f"the inventory {inventory} cannot be read:\n{words}", "Correct the error above.")
     groups: dict[str, dict[str, Any]] = json.loads(done.stdout)
     return groups
 
@@ -111,6 +111,11 @@ def listed(inventory: pathlib.Path) -> dict[str, dict[str, Any]]:
 def _see_that_it_exists(inventory: pathlib.Path) -> None:
     if not inventory.exists():
         raise InventoryError(f"there is no inventory {inventory}", "Give the path of a directory or file with -i.")
+
+
+def _not_yaml(inventory: pathlib.Path) -> list[str]:
+    """Return a line for each file of an inventory that is not YAML."""
+    return list(rooms.module("inventory.files").not_yaml([str(inventory)]))
 
 
 def run(
@@ -176,5 +181,7 @@ def run(
         )
         cancellation.finish()
     result.returned = runner.rc or 0
+    if result.returned and not result.began:
+        result.words += _not_yaml(inventory)
     result.seconds = time.monotonic() - started
     return result

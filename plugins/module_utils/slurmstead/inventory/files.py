@@ -82,6 +82,27 @@ def drop_ins(directory: str) -> Iterator[DropIn]:
         yield DropIn(os.path.relpath(path), path.is_file(), executable, first)
 
 
+def not_yaml(sources: Iterable[str]) -> Iterator[str]:
+    """A line for each file that Ansible cannot read as YAML: Ansible names neither the file nor the line."""
+    files = [Path(source) for source in sources if Path(source).suffix]
+    for directory in directories(sources):
+        files += [path for kind in VARIABLE_DIRECTORIES for path in sorted(directory.glob(f"{kind}/**/*"))]
+    for path in files:
+        if path.is_file() and path.suffix in YAML_SUFFIXES:
+            try:
+                _compose(path)
+            except yaml.MarkedYAMLError as error:
+                line = error.problem_mark.line + 1 if error.problem_mark else 1
+                yield f"{os.path.relpath(path)}:{line}: is not YAML ({error.problem})"
+            except yaml.YAMLError:
+                yield f"{os.path.relpath(path)}: is not UTF-8, or has a control character"
+
+
+def _compose(path: Path) -> Any:
+    """Return the YAML nodes of a file. A Python mapping would have lost the first of two keys, a number its spelling."""
+    return yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def repeated_keys(sources: Iterable[str]) -> Iterator[RepeatedKey]:
     """Keys that a mapping of a YAML file of the inventory has twice: a host, a group or a variable."""
     for path, node in _nodes(sources):
@@ -103,10 +124,7 @@ def sexagesimals(sources: Iterable[str]) -> Iterator[Sexagesimal]:
 
 
 def _nodes(sources: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The path and each YAML node of all YAML files of the inventory, except keys.
-
-    Nodes, not values: a Python mapping would have lost the first of two keys, and a number its spelling.
-    """
+    """The path and each YAML node of all YAML files of the inventory, except keys."""
     for directory in directories(sources):
         for pattern in ("*", "group_vars/**/*", "host_vars/**/*"):
             for path in sorted(directory.glob(pattern)):
@@ -116,7 +134,7 @@ def _nodes(sources: Iterable[str]) -> Iterator[tuple[str, Any]]:
 
 def _nodes_of(path: Path) -> Iterator[Any]:
     try:
-        waiting = [yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))]
+        waiting = [_compose(path)]
     except yaml.YAMLError:
         return  # An INI inventory, a program or a vault. Ansible itself reports files that it cannot read.
     while waiting:

@@ -29,3 +29,21 @@ def test_an_empty_limit_is_not_everything(project, stead, capsys, verb, empty):
 def test_empty_tags_are_not_everything(project, stead, capsys):
     assert stead("up", "--tags", "", "-i", project.inventory("here")) == ExitCode.USAGE
     assert "To work on everything, leave --tags out." in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"good: 1\na: b: c\n", "workers.yml:2: is not YAML (mapping values are not allowed in this context)"),
+        (b"name: J\xfcrgen\n", "workers.yml: is not UTF-8, or has a control character"),
+    ],
+)
+def test_a_file_of_variables_that_cannot_be_read_is_named(project, stead, capsys, content, words):
+    inventory = project.inventory("here")
+    project.write("group_vars/workers.yml", "").write_bytes(content)
+    inventory.write_text(f"{inventory.read_text()}workers: {{hosts: {{here: }}}}\n")
+    project.playbook("- ansible.builtin.ping:")
+
+    assert stead("up", "-i", inventory, "--plain") == ExitCode.USAGE
+    assert f"group_vars/{words}" in capsys.readouterr().err

@@ -92,8 +92,9 @@ def test_an_inventory_that_is_missing_is_named(stead, project, capsys, arguments
 def test_an_inventory_with_a_mistake_is_not_called_missing(project):
     broken = project.write("hosts.yml", "all:\n  hosts:\n    n1:\n   n2:\n")
 
-    with pytest.raises(InventoryError, match=r"hosts\.yml cannot be read:\n(.*\n)*.*YAML parsing failed"):
+    with pytest.raises(InventoryError, match=r"hosts\.yml cannot be read:\n(.*\n)*.*YAML parsing failed") as caught:
         operations.groups(broken)
+    assert "hosts.yml:4: is not YAML (" in str(caught.value)
 
 
 # Port 9 (discard) of loopback is closed on every machine that runs tests.
