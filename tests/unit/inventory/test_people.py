@@ -33,6 +33,13 @@ def test_who_is_in_both_is_named(tmp_path: pathlib.Path) -> None:
     assert said(tmp_path, accounts_users=users) == ["FILE: ann is in accounts_users too. Remove one of them."]
 
 
+def test_a_person_is_not_ansible(tmp_path: pathlib.Path) -> None:
+    assert said(tmp_path, ansible_user="bob") == [
+        "FILE: bob is the account with which Ansible logs in (ansible_user). Choose another name."
+    ]
+    assert said(tmp_path, ansible_user="ansible") == []
+
+
 def test_a_value_of_another_type_hides_no_other_mistake(tmp_path: pathlib.Path) -> None:
     """The check of variables reports the type."""
     wrong = {name: 3 for name in ("celery_broker_users", "jupyterhub_administrators", "accounts_by_hand")}

@@ -232,6 +232,11 @@ ACCOUNT_CASES = {
         "has alice, who is in accounts_users. Remove one of them.",
         accounts_users=[user("alice", 2001)],
     ),
+    "Ansible's account": (
+        {"accounts_users": [user("alice", 2001), user("ansible", 2002)], "ansible_user": "ansible"},
+        "accounts_users (node1): has ansible, the account with which Ansible logs in (ansible_user). "
+        "Choose another name.",
+    ),
     "half a key": case(
         "accounts_users",
         [user("alice", 2001, keys=[KEY, "alice@home"])],
@@ -1114,6 +1119,7 @@ def test_a_number_of_the_lab_used_twice_is_named(said: Said) -> None:
 def test_a_relation_fires_in_one_of_the_cases(relation: Callable[..., Any], specs: Specs) -> None:
     """A relation that no case violates is not tested."""
     defaults = {name: option.get("default") for name, option in specs.options.items()}
+    defaults |= dict.fromkeys(COMPARED_CONNECTION_VARIABLES)
     context = {
         "control_names": ["node3"],
         "nfs_server_names": ["node3"],

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, account_name
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean
+from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
 from ansible.module_utils.slurmstead.people import file
 from ansible.module_utils.slurmstead.people.person import People, PeopleError
 
@@ -36,6 +37,9 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
         users, groups, by_hand = (given.get(f"accounts_{key}", ()) for key in ("users", "groups", "by_hand"))
         if all(isinstance(one, Mapping) for one in (*users, *groups)):
             yield from _clashes(people, name, users, groups, by_hand)
+            login = str(variables["ansible_user"].value) if "ansible_user" in variables else ""
+            if login in (one.name for one in people.people):
+                yield Problem(people.place(name, login), f"{login} is {ANSIBLES}", "Choose another name")
             everyone = [*(str(user.get("name")) for user in users), *(one.name for one in people.people)]
             together = [*(str(group.get("name")) for group in groups), *people.groups]
             accounts = [*given.get("shares_accounts", ()), *TEMPLATES.values(), *map(account_name, together)]

@@ -31,7 +31,7 @@ CONNECTION_VARIABLES = frozenset(
 )
 """Ansible's own variables in inventories (plugins ssh, sudo and sh of ansible.builtin), to find typos in them too."""
 
-COMPARED_CONNECTION_VARIABLES = ("ansible_host", "ansible_port")
+COMPARED_CONNECTION_VARIABLES = ("ansible_host", "ansible_port", "ansible_user")
 """Ansible's variables whose values the relations need."""
 
 SIMILAR = 0.88

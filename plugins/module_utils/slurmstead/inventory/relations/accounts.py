@@ -15,6 +15,8 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, in_words,
 
 Users = Sequence[Mapping[str, Any]]
 
+ANSIBLES = "the account with which Ansible logs in (ansible_user)"
+
 
 def user_names_are_valid(accounts_users: Users) -> Iterator[Violation]:
     """Every tool accepts a user's name, and the system itself does not use it."""
@@ -74,6 +76,12 @@ def accounts_by_hand_are_others(accounts_users: Users, accounts_by_hand: Sequenc
     """An account is managed by the inventory or by hand: one in both lists would never be locked or reported."""
     for name in sorted({str(user["name"]) for user in accounts_users} & {*accounts_by_hand}):
         yield "accounts_by_hand", f"has {name}, who is in accounts_users", "Remove one of them"
+
+
+def users_are_not_ansible(accounts_users: Users, ansible_user: str) -> Iterator[Violation]:
+    """Ansible's account can become root, and usermod(8) moves no home of an account that is logged in."""
+    if any(str(user["name"]) == str(ansible_user) for user in accounts_users):
+        yield "accounts_users", f"has {ansible_user}, {ANSIBLES}", "Choose another name"
 
 
 def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:
