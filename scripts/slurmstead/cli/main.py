@@ -26,7 +26,7 @@ from slurmstead.cli import (
 )
 from slurmstead.cli.consoles import messages, out
 from slurmstead.client import verbs as jobs
-from slurmstead.errors import ExitCode, Interrupted, MachineError, SteadError
+from slurmstead.errors import ExitCode, Interrupted, MachineError, SteadError, UsageError
 
 EPILOG = (
     "Exit codes: 0 success, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
@@ -43,6 +43,9 @@ app = typer.Typer(
 for theme in (lab, site, people, cluster, machines, discover, install, board, power, quiet, images, vpn, test):
     app.add_typer(theme.app)
 jobs.register(app, out, messages)
+
+UNUSABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG)
+"""Errors of paths that the user gave, or of the user's own directories."""
 
 NO_TEMPORARY = "No usable temporary directory"
 """The message of Python's tempfile if no temporary directory is writable."""
@@ -78,6 +81,10 @@ def main(arguments: list[str] | None = None) -> int:
                 MachineError(
                     f"the disk of this computer is full: {error}", "Free some space, then run the command again."
                 )
+            )
+        if error.errno in UNUSABLE and error.filename:
+            return _say(
+                UsageError(f"{error.filename} cannot be used: {error.strerror}", "Check the path and its mode.")
             )
         raise
     except SystemExit as end:

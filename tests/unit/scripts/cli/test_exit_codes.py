@@ -43,6 +43,18 @@ def test_a_run_ends_with_the_documented_code(project, stead, capsys, tasks, host
     assert text in captured.out + captured.err
 
 
+@pytest.mark.parametrize("command", [["init"], ["up", "-i"], ["people", "list", "-i"]], ids=" ".join)
+def test_a_path_that_cannot_be_used_is_named(project, stead, capsys, monkeypatch, command):
+    """As root, a test cannot meet a directory that it may not read."""
+    monkeypatch.chdir(project.path)
+    path = "x" * 300
+
+    assert stead(*command, path) == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert path in error
+    assert "cannot be used: File name too long\n       Check the path and its mode." in error
+
+
 def test_the_accelerator_changes_no_exit_code(project, stead, capsys, monkeypatch):
     project.playbook(CHANGING)
     # As a person gives it: relative to where they are.
