@@ -49,6 +49,14 @@ def _settle(book: "Book", new: Any, yes: bool) -> None:
     out.print(Text(f"{book.path}: written. `stead up` applies it."), soft_wrap=True)
 
 
+def _name_expired(book: "Book", new: Any, names: set[str]) -> None:
+    """Name those of these people who stay locked although they are wanted: without a new day, the old one stays."""
+    expired = [one for one in new.people if one.name in names and one.state == "active" and not one.is_active(_today())]
+    for one in expired:
+        advice = f"Give a later day, or delete `expires` in {book.path}."
+        messages.print(Text(f"{one.name} stays locked, since {one.expires}. {advice}"), soft_wrap=True)
+
+
 @people.command("import")
 def import_(
     table: Annotated[pathlib.Path, typer.Argument(metavar="FILE", help="A CSV file with the column `name`.")],
@@ -59,8 +67,9 @@ def import_(
     from slurmstead.site import people as work
 
     book = work.read(inventory)
-    new = work.imported(book, table)
+    new, names = work.imported(book, table)
     _settle(book, new, yes)
+    _name_expired(book, new, names)
     removed = [one.name for one in new.people if one.state == "removed"]
     if removed:
         messages.print(Text(f"Removed people stay removed: {', '.join(removed)}"), soft_wrap=True)
@@ -86,7 +95,9 @@ def add(
         raise UsageError(f"--key: the file cannot be read ({error})", "Name a file with public ssh keys.") from None
     fields = {"name": name, "full_name": full_name, "email": email, "group": group, "keys": keys, "expires": expires}
     book = work.read(inventory)
-    _settle(book, work.added(book, fields), yes)
+    new = work.added(book, fields)
+    _settle(book, new, yes)
+    _name_expired(book, new, {name})
 
 
 @people.command("list")

@@ -37,14 +37,15 @@ def read(inventory: pathlib.Path) -> Book:
         raise InventoryError(_all(path, error), "Correct the file, then run the command again.") from None
 
 
-def imported(book: Book, table: pathlib.Path) -> Any:
-    """Return the people after an import of a CSV file.
+def imported(book: Book, table: pathlib.Path) -> tuple[Any, set[str]]:
+    """Return the people after an import of a CSV file, and the names in that file.
 
     :raises UsageError: the file has mistakes; the message lists all of them
     """
     try:
         listed = room("table").parse(table.read_bytes(), str(table))
-        return room("change").merged(book.people, listed, str(table), str(book.path))
+        new = room("change").merged(book.people, listed, str(table), str(book.path))
+        return new, {one.name for one in listed.people}
     except OSError as error:
         raise UsageError(f"{table} cannot be read: {error.strerror}", "Name a CSV file.") from None
     except room("person").PeopleError as error:

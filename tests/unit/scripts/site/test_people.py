@@ -48,3 +48,21 @@ def test_without_a_terminal_nothing_is_written_unless_told(project, book, stead,
     assert stead("people", "add", "ann", "-i", project.path / "hosts.yml") == ExitCode.USAGE
     assert "+ ann 10001" in capsys.readouterr().out
     assert not book.exists()
+
+
+def test_a_person_who_comes_back_and_has_expired_is_named(project, book, stead, capsys):
+    table = project.write("students.csv", f"{HEADER}ann;;course;\r\nbob;;course;\r\n")
+    site = ("-i", project.path / "hosts.yml")
+    for arguments in (["import", table], ["expire", "ann", "--on", "2020-01-01"], ["remove", "ann"]):
+        assert stead("people", *arguments, "--yes", *site) == ExitCode.OK
+    capsys.readouterr()
+
+    assert stead("people", "add", "ann", "--yes", *site) == ExitCode.OK
+    assert (
+        f"ann stays locked, since 2020-01-01. Give a later day, or delete `expires` in {book}."
+        in capsys.readouterr().err
+    )
+    assert stead("people", "import", table, "--yes", *site) == ExitCode.OK
+    assert "ann stays locked" in capsys.readouterr().err
+    assert stead("people", "add", "ann", "--expires", "2999-01-01", "--yes", *site) == ExitCode.OK
+    assert "stays locked" not in capsys.readouterr().err
