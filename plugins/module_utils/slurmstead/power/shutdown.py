@@ -49,8 +49,8 @@ def shut_down(machine: Machine) -> None:
         device.shut_down()
         return
     code, _, said = run(*SSH, f"root@{machine.host}", "poweroff", seconds=20)
-    # A system that goes down at once cuts the connection.
-    if code not in (0, 255) or (code == 255 and "closed" not in said):
+    # A system that goes down at once cuts the connection. What sshd closes before the login told nothing.
+    if code not in (0, 255) or (code == 255 and f"Connection to {machine.host} closed" not in said):
         raise PowerError(
             f"ssh to {machine.host} ends with {code}: {said.strip().splitlines()[-1] if said.strip() else ''}"
         )
