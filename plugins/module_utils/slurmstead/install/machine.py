@@ -158,16 +158,20 @@ def write(given: Plan, chosen: Seen, control: Control, checksum: str) -> str:
 def unpack(control: Control, checksum: str) -> None:
     """Unpack the system; fails if it is not the one that control made."""
     digest = hashlib.sha256()
-    unzip = subprocess.Popen(["zstd", "-dcq"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert unzip.stdin and unzip.stdout
+    unzip = ["zstd", "-dcq"]
     untar = ["tar", "-x", "-C", str(TARGET), "--numeric-owner", "--xattrs", "--xattrs-include=security.capability"]
-    with subprocess.Popen(untar, stdin=unzip.stdout) as unpacking:
-        unzip.stdout.close()
-        for part in control.read("root"):
-            digest.update(part)
-            unzip.stdin.write(part)
-        unzip.stdin.close()
-    if unzip.wait() or unpacking.returncode or digest.hexdigest() != checksum:
+    with (
+        subprocess.Popen(unzip, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as unzipping,
+        subprocess.Popen(untar, stdin=unzipping.stdout) as unpacking,
+    ):
+        assert unzipping.stdin and unzipping.stdout
+        unzipping.stdout.close()
+        # Also after an error: both are waited for, and end when this is closed.
+        with unzipping.stdin:
+            for part in control.read("root"):
+                digest.update(part)
+                unzipping.stdin.write(part)
+    if unzipping.returncode or unpacking.returncode or digest.hexdigest() != checksum:
         raise OSError("the system that control sent cannot be unpacked or was changed on its way; run it again")
 
 
