@@ -35,7 +35,6 @@ problems: {description: What could not be done, a line for each machine., type: 
 """
 
 import functools
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -58,8 +57,7 @@ def main() -> None:
     machines = [Machine.read(given) for given in module.params["machines"]]
     is_safe = wanted == "off" and not module.params["force"]
     act = switch.cut if is_safe else functools.partial(switch.switch, state=wanted)
-    with ThreadPoolExecutor(16) as pool:
-        done: list[Any] = list(pool.map(act, machines))
+    done: list[Any] = switch.together(machines, act)
     module.exit_json(
         changed=any(one.changed for one in done),
         power={one.name: one.power for one in done},

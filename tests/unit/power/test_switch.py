@@ -51,6 +51,19 @@ def test_a_wrong_password_is_sent_once(device: Device) -> None:
     assert done.problem == f"{device.address} refuses the credentials of node1 (HTTP 401)"
 
 
+def test_a_wrong_password_is_sent_once_for_all_machines_of_a_device(device: Device) -> None:
+    machines = [dataclasses.replace(machine(device, "wrong"), name=f"node{slot}", slot=slot) for slot in (1, 2, 3)]
+    other = dataclasses.replace(machine(device), name="node4", slot=4)
+    done = power_switch.together([*machines, other], lambda one: switch(one, "status"))
+
+    assert [(one.name, one.power) for one in done] == [
+        *((f"node{slot}", "error") for slot in (1, 2, 3)),
+        ("node4", "off"),
+    ]
+    assert (device.refused, device.logins) == (1, 2)
+    assert done[2].problem == f"{device.address} has refused these credentials for node1"
+
+
 def test_a_broken_device_is_a_problem(device: Device) -> None:
     device.broken = 500
 

@@ -29,6 +29,25 @@ def test_a_refused_password_is_sent_once(
     assert device.logins == device.refused
 
 
+def test_a_board_gets_a_refused_password_once_for_all_its_machines(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("node1", "node2", "node3")
+    shown = "".join(f"NodeName={name} State=IDLE+POWERED_DOWN\n" for name in names)
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
+    told: list[str] = []
+    with devices.served(devices.BmcdHandler, devices.certificate(tmp_path)) as device:
+        given = {"method": "turing_pi", "address": device.address, "user": "admin", "password": "wrong"}
+        machines = [Machine(name, slot=slot, **given) for slot, name in enumerate(names, 1)]
+        for _ in range(3):
+            memories = Memories(tmp_path / "memory.json")
+            Watch(Configuration(tuple(map(Sleeper, machines))), memories, lambda entry: told.append(entry.node)).look()
+
+    assert device.refused == 1
+    assert sorted(told) == list(names)
+
+
 def test_a_slow_boot_is_not_cut_off(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = "NodeName=node1 State=MIXED+POWERING_UP LastBusyTime=2026-11-25T10:00:00\n"
     monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))

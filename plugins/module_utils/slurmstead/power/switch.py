@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from ansible.module_utils.slurmstead.power import shutdown
 from ansible.module_utils.slurmstead.power.methods import method
-from ansible.module_utils.slurmstead.power.model import Machine, Method, PowerError
+from ansible.module_utils.slurmstead.power.model import Machine, Method, PowerError, RefusedError
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
 SETTLE = 15.0
@@ -30,6 +32,30 @@ class Done:
     power: str
     changed: bool = False
     problem: str = ""
+    refused: bool = False
+    """whether the device refused the credentials"""
+
+
+def together(machines: Sequence[Machine], act: Callable[[Machine], Done]) -> list[Done]:
+    """Return what `act` did with machines. What a device refuses for one machine is not sent for its others."""
+    asked: dict[tuple[str, str, str], Machine] = {}
+    for machine in machines:
+        asked.setdefault(_login(machine), machine)
+    with ThreadPoolExecutor(16) as pool:
+        first = dict(zip(asked, pool.map(act, asked.values()), strict=True))
+
+        def others(machine: Machine) -> Done:
+            done, one = first[_login(machine)], asked[_login(machine)]
+            if machine is one or not done.refused:
+                return done if machine is one else act(machine)
+            said = f"{machine.address} has refused these credentials for {one.name}"
+            return Done(machine.name, "error", problem=said, refused=True)
+
+        return list(pool.map(others, machines))
+
+
+def _login(machine: Machine) -> tuple[str, str, str]:
+    return machine.address or machine.name, machine.user, machine.password
 
 
 def switch(machine: Machine, state: str, settle: float = SETTLE) -> Done:
@@ -51,7 +77,7 @@ def switch(machine: Machine, state: str, settle: float = SETTLE) -> Done:
             power.off()
         after = _settled(power, state == "on", settle)
     except PowerError as error:
-        return Done(machine.name, "error", problem=str(error))
+        return Done(machine.name, "error", problem=str(error), refused=isinstance(error, RefusedError))
     if after is not None and after is not (state == "on"):
         said = f"its device accepted `{state}` and still reports {_word(after)} after {settle:.0f} s"
         return Done(machine.name, _word(after), problem=said)
@@ -71,7 +97,7 @@ def cut(machine: Machine) -> Done:
                 return Done(machine.name, _word(power.is_on()), problem=said)
             wait_while(lambda: power.is_on() is not False, QUIET, PAUSE)
     except PowerError as error:
-        return Done(machine.name, "error", problem=str(error))
+        return Done(machine.name, "error", problem=str(error), refused=isinstance(error, RefusedError))
     return switch(machine, "off")
 
 

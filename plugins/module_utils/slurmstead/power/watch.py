@@ -143,8 +143,17 @@ class Watch:
         nodes = {name: Node.read(shown) for name, shown in fields.items()}
         operation = cluster_lock.is_held()
         known = {one.machine.name: one for one in self.configuration.sleepers if one.machine.name in nodes}
+        devices: dict[str, list[Machine]] = {}
+        for one in known.values():
+            devices.setdefault(one.machine.address or one.machine.name, []).append(one.machine)
+
+        def in_turn(machines: list[Machine]) -> None:
+            # What a device refuses for one machine is not sent for its others.
+            for machine in machines:
+                self._guarded(machine, nodes[machine.name], operation)
+
         with ThreadPoolExecutor(16) as pool:
-            list(pool.map(lambda name: self._guarded(known[name].machine, nodes[name], operation), known))
+            list(pool.map(in_turn, devices.values()))
         if not operation:
             self._let_sleep(known, nodes)
         for name, reason in missed.forgotten(fields).items():
@@ -155,9 +164,11 @@ class Watch:
 
     def _forget(self) -> None:
         """Forget machines that may not sleep any more; their sleep ends here for `stead power savings`."""
-        for name in self.memories.machines.keys() - {one.machine.name for one in self.configuration.sleepers}:
+        names = {one.machine.name for one in self.configuration.sleepers}
+        for name in self.memories.machines.keys() - names:
             if self.memories.machines.pop(name).asleep:
                 self._note(name, journal.AWAKE, "it may not sleep any more")
+        self.memories.refused = {name: text for name, text in self.memories.refused.items() if name in names}
 
     def _let_sleep(self, known: Mapping[str, Sleeper], nodes: Mapping[str, Node]) -> None:
         now = time.time()
@@ -203,6 +214,8 @@ class Watch:
     def _ask(self, machine: Machine) -> tuple[bool | None, bool]:
         """Return what the device says, and whether it is silent."""
         if self._is_refused(machine):
+            if machine.name not in self.memories.refused:
+                self._failed(machine, RefusedError(f"{machine.address} has refused these credentials before"), ASK)
             return None, True
         try:
             supply = method(machine).is_on()
@@ -214,7 +227,7 @@ class Watch:
         return supply, False
 
     def _is_refused(self, machine: Machine) -> bool:
-        return self.memories.refused.get(machine.name) == _digest(machine)
+        return _digest(machine) in self.memories.refused.values()
 
     def _failed(self, machine: Machine, error: PowerError, what: str) -> None:
         if isinstance(error, RefusedError):
