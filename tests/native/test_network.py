@@ -11,6 +11,7 @@ import pytest
 
 from ansible.module_utils.slurmstead.firewall import table as firewall
 from ansible.module_utils.slurmstead.network import dhcp, dnsmasq, plan, table
+from ansible.module_utils.slurmstead.reach import remote_call
 from tests.native.network import Network
 
 pytestmark = pytest.mark.slow
@@ -76,6 +77,19 @@ echo "$new_ip_address $new_domain_name_servers $new_ntp_servers $new_host_name" 
 """For dhclient; the real script would write the /etc/resolv.conf that all machines share here."""
 
 PROBE = pathlib.Path(dhcp.__file__).read_text()
+
+WAKE = """
+from ansible.module_utils.slurmstead.power.model import Machine
+from ansible.module_utils.slurmstead.power.wake_on_lan import WakeOnLan
+WakeOnLan(Machine("node1", "wake_on_lan", host="10.77.0.11", mac="52:54:00:00:00:0b")).on()
+"""
+CARD = """
+import socket
+card = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+card.bind(("", 9))
+packet, (peer, _) = card.recvfrom(200)
+open("/run/woken", "w").write(f"{len(packet)} from {peer}")
+"""
 
 
 def write(net: Network, path: str, text: str) -> None:
@@ -219,6 +233,19 @@ def test_only_control_reaches_a_bmc(net: Network) -> None:
     assert net.run("python3", "-c", TCP, "10.78.0.5", "443", on="control").strip() == "10.78.0.1"
     assert net.ask("python3", "-c", TCP, "10.78.0.5", "443", on="node1")[0] != 0
     assert net.ask("python3", "-c", TCP, "192.168.1.1", "80", on="bmc")[0] != 0
+
+
+def test_a_magic_packet_goes_to_the_network_of_its_machine(net: Network) -> None:
+    """The default route leads outside; it may also be down."""
+    net.run("rm", "-f", "/run/woken")
+    net.ask("python3", "-c", CARD, on="node1", stays=True)
+    sources = remote_call.sources(remote_call.imports("", WAKE))
+    program = remote_call.PROGRAM.partition("called =")[0].format(sources=sources) + WAKE
+    end = time.monotonic() + 10
+    while net.ask("test", "-s", "/run/woken")[0] and time.monotonic() < end:
+        net.run("python3", "-", on="control", text=program)
+
+    assert net.ask("cat", "/run/woken")[1] == "102 from 10.77.0.1"
 
 
 def test_the_routers_own_dhcp_server_is_not_another_one(net: Network) -> None:

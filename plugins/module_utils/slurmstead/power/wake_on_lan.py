@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 
 from ansible.module_utils.slurmstead.power import address
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError
 
 PORT = 9
+
+EVERYWHERE = "255.255.255.255"
+"""The broadcast address that leaves by the network of the sender's address, or by the default route."""
 
 
 def packet(mac: str) -> bytes:
@@ -18,6 +22,15 @@ def packet(mac: str) -> bytes:
     'ffff525400000001'
     """
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "").replace("-", "")) * 16
+
+
+def own_address(host: str) -> str:
+    """Return the address of this machine in the network of a host; empty if that cannot be told."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link:
+        if host:
+            link.connect((host, PORT))
+            return str(link.getsockname()[0])
+    return ""
 
 
 class WakeOnLan:
@@ -34,6 +47,9 @@ class WakeOnLan:
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+                if target[0] == EVERYWHERE:
+                    # The default route of a router leads outside.
+                    sender.bind((own_address(self.machine.host), 0))
                 for _ in range(3):
                     sender.sendto(packet(self.machine.mac), target)
         except OSError as error:
