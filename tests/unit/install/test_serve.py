@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.server
 import json
 import pathlib
@@ -106,6 +107,14 @@ def test_boot_files_are_for_one_card_and_for_bios_and_uefi() -> None:
     assert lines[0] == "conf-file=/etc/slurmstead/dnsmasq.conf"
     assert "dhcp-mac=set:install,52:54:00:ab:00:05" in lines
     assert all("tag:install" in line for line in lines if line.startswith("dhcp-boot="))
+
+
+def test_a_mac_with_hyphens_is_the_same_card() -> None:
+    other = dataclasses.replace(NODE, mac="52-54-00-AB-00-05")
+
+    assert plan.dnsmasq(other, "70ce") == plan.dnsmasq(NODE, "70ce")
+    assert plan.boot_script(other, "70ce") == plan.boot_script(NODE, "70ce")
+    assert files(other, "uuid", "1A2B-3C4D") == files(NODE, "uuid", "1A2B-3C4D")
 
 
 def test_only_the_account_of_the_inventory_can_log_in() -> None:

@@ -14,7 +14,7 @@ def files(plan: Plan, root_id: str, esp_id: str) -> dict[str, tuple[str, int]]:
     """
     name = f"{plan.node}.{plan.domain} {plan.node}" if plan.domain else plan.node
     network = [
-        *("[Match]", f"MACAddress={plan.mac.lower()}", "", "[Network]", "DHCP=ipv4", ""),
+        *("[Match]", f"MACAddress={plan.card}", "", "[Network]", "DHCP=ipv4", ""),
         # The card asks as its firmware does, so that it gets one lease.
         *("[DHCPv4]", "ClientIdentifier=mac", "UseDomains=yes", "UseHostname=no", ""),
     ]

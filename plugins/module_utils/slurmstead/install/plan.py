@@ -39,6 +39,11 @@ class Plan:
     disk: str = ""
     """serial or name of the disk"""
 
+    @property
+    def card(self) -> str:
+        """Return the MAC as the kernel writes it."""
+        return self.mac.lower().replace("-", ":")
+
     def url(self, token: str) -> str:
         """Return where control serves this installation."""
         return f"http://{self.router}:{self.port}/{token}/"
@@ -55,7 +60,7 @@ def boot_script(plan: Plan, token: str) -> str:
     url = plan.url(token)
     words = (
         *("initrd=initrd", "boot=stead", "console=ttyS0,115200", "console=tty0", "quiet", "panic=60"),
-        *(f"stead.url={url}", f"stead.mac={plan.mac.lower()}", f"stead.address={plan.address}/{length}"),
+        *(f"stead.url={url}", f"stead.mac={plan.card}", f"stead.address={plan.address}/{length}"),
     )
     return f"#!ipxe\nkernel {url}kernel {' '.join(words)}\ninitrd --name initrd {url}initrd\nboot\n"
 
@@ -84,7 +89,7 @@ def dnsmasq(plan: Plan, token: str) -> str:
             f"conf-file={DNSMASQ}",
             "enable-tftp",
             f"tftp-root={TFTP}",
-            f"dhcp-mac=set:install,{plan.mac.lower()}",
+            f"dhcp-mac=set:install,{plan.card}",
             "dhcp-match=set:ipxe,175",
             "dhcp-match=set:efi,option:client-arch,7",
             "dhcp-match=set:efi,option:client-arch,9",
