@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pathlib
 import time
@@ -120,7 +121,7 @@ def net(release: str) -> Iterator[Network]:
             net.run("nft", "--file", "-", on="control", text=text)
         write(net, "/run/dnsmasq.conf", dnsmasq.text(INSIDE))
         net.run("dnsmasq", "--test", "--conf-file=/run/dnsmasq.conf")
-        net.ask("dnsmasq", "--keep-in-foreground", "--conf-file=/run/dnsmasq.conf", on="control", stays=True)
+        serve(net)
         upstream = ("--no-resolv", "--no-hosts", "--address=/example.org/203.0.113.9", "--pid-file=/run/upstream.pid")
         net.ask("dnsmasq", "--keep-in-foreground", *upstream, on="outside", stays=True)
         for name in ("control", "outside", "node1", "bmc"):
@@ -136,6 +137,12 @@ def outside(net: Network, address: str) -> None:
     net.run("ip", "address", "flush", "dev", "out0", on="control")
     net.run("ip", "address", "add", f"{address}/24", "dev", "out0", on="control")
     net.run("ip", "route", "replace", "default", "via", "192.168.1.1", on="control")
+
+
+def serve(net: Network) -> None:
+    """Start dnsmasq as its unit does."""
+    net.run("python3", "/run/dhcp-probe", "in0", "/run/dnsmasq.conf", on="control")
+    net.ask("dnsmasq", "--keep-in-foreground", "--conf-file=/run/dnsmasq.conf", on="control", stays=True)
 
 
 def wait(net: Network, on: str, address: str, port: int) -> None:
@@ -162,6 +169,24 @@ def test_a_machine_that_is_not_known_gets_an_address_of_the_pool(net: Network) -
     address = lease(net, "stranger")[0]
 
     assert 200 <= int(address.removeprefix("10.77.0.")) <= 210
+
+
+def test_a_new_card_gets_the_address_at_once_that_an_old_one_had(net: Network) -> None:
+    """A board was replaced, and its lease has not expired."""
+    new = "52:54:00:00:00:0c"
+    net.machine("board")
+    net.plug("board", "eth0", mac=new)
+    lease(net, "node1")
+    found = []
+    for mac, name in ((new, "board"), (MAC, "node1")):
+        hosts = tuple(dataclasses.replace(host, mac=host.mac and mac) for host in INSIDE.hosts)
+        write(net, "/run/dnsmasq.conf", dnsmasq.text(dataclasses.replace(INSIDE, hosts=hosts)))
+        net.run("sh", "-c", "kill $(cat /run/dnsmasq.pid)")
+        serve(net)
+        found.append(lease(net, name)[0])
+        net.run("ip", "address", "flush", "dev", "eth0", on="board")
+
+    assert found == ["10.77.0.11", "10.77.0.11"]
 
 
 @pytest.mark.parametrize(

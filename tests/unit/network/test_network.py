@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import struct
 from typing import Any
 
@@ -51,6 +52,21 @@ def test_a_machine_with_a_mac_gets_its_address_and_all_have_names() -> None:
     assert "dhcp-host=52:54:00:00:00:aa,10.77.0.11,node1" in lines
     assert "host-record=node2,node2.cluster,10.77.0.12" in lines
     assert "dhcp-range=10.77.0.0,static,255.255.255.0,12h" in lines
+
+
+def test_the_lease_of_an_address_that_is_another_cards_now_is_forgotten(tmp_path: pathlib.Path) -> None:
+    conf, leases = tmp_path / "dnsmasq.conf", tmp_path / "leases"
+    conf.write_text(dnsmasq.text(INSIDE).replace("/var/lib/misc/slurmstead.leases", str(leases)))
+    dhcp.forget(conf)
+    kept = [
+        "1764100000 52:54:00:00:00:aa 10.77.0.11 node1 *\n",
+        "1764100000 52:54:00:00:00:0c 10.77.0.203 debian *\n",
+        "duid 00:01\n",
+    ]
+    leases.write_text("".join(["1764100000 52:54:00:00:00:0b 10.77.0.11 old *\n", *kept]))
+    dhcp.forget(conf)
+
+    assert leases.read_text() == "".join(kept)
 
 
 def test_the_table_names_no_outside() -> None:

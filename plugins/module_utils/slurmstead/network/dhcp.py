@@ -2,13 +2,15 @@
 """Ask a network for an address, to find the DHCP servers that answer. Nothing is accepted, so no lease is taken.
 
 Run as a program with an interface, it exits with 1 if a server answers that is not this machine. It needs nothing
-but Python, because the router's unit runs a copy of it before dnsmasq.
+but Python, because the router's unit runs a copy of it before dnsmasq, with dnsmasq's configuration.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
+import re
 import socket
 import struct
 import subprocess
@@ -99,10 +101,27 @@ def others(interface: str, seconds: float = SECONDS) -> list[str]:
     return sorted(found - {""} - own_addresses())
 
 
+def forget(configuration: pathlib.Path) -> None:
+    """Remove the leases of addresses that belong to other cards now: dnsmasq would refuse them until they expire."""
+    text = configuration.read_text()
+    cards = {address: mac for mac, address in re.findall(r"^dhcp-host=([^,]+),([^,]+)", text, re.MULTILINE)}
+    for name in re.findall(r"^dhcp-leasefile=(.+)$", text, re.MULTILINE):
+        # dnsmasq starts also if this does not work.
+        with contextlib.suppress(OSError):
+            before = pathlib.Path(name).read_text("latin-1").splitlines(keepends=True)
+            left = [line for line in before if len(at := line.split()) < 3 or cards.get(at[2], at[1]) == at[1]]
+            if left != before:
+                pathlib.Path(name).write_text("".join(left), "latin-1")
+
+
 def main() -> str | None:
-    """Run the program: `dhcp.py INTERFACE`; return what is wrong."""
+    """Run the program: `dhcp.py INTERFACE [CONFIGURATION]`; return what is wrong."""
     found = others(sys.argv[1])
-    return f"another DHCP server answers on {sys.argv[1]}: {', '.join(found)}; switch it off" if found else None
+    if found:
+        return f"another DHCP server answers on {sys.argv[1]}: {', '.join(found)}; switch it off"
+    for name in sys.argv[2:]:
+        forget(pathlib.Path(name))
+    return None
 
 
 if __name__ == "__main__":
