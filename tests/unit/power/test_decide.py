@@ -72,6 +72,22 @@ def test_each_contradiction_is_put_right(seen: Seen, memory: Memory, act: Act | 
     assert decide.decide(seen, memory, TIMEOUT)[0] is act
 
 
+@pytest.mark.parametrize(
+    ("seen", "memory", "act", "later"),
+    [
+        (Seen(WAKING, 1000, answers=False, supply=False), Memory(tried=8000, attempts=1, silent=8000), Act.ON, 60),
+        (Seen(ASLEEP, 1000, answers=False, supply=True), Memory(told=8000, silent=8000), Act.CUT, 15),
+        (Seen(ASLEEP, 1000, answers=True, supply=True), Memory(appeared=8000), Act.SHUT_DOWN, TIMEOUT),
+    ],
+)
+def test_a_clock_that_was_ahead_delays_nothing(seen: Seen, memory: Memory, act: Act, later: float) -> None:
+    """Control booted with a wrong clock, which was set back after a look."""
+    first, _, memory = decide.decide(seen, memory, TIMEOUT)
+    then = dataclasses.replace(seen, now=seen.now + later)
+
+    assert (first, decide.decide(then, memory, TIMEOUT)[0]) == (None, act)
+
+
 @dataclasses.dataclass
 class World:
     """A machine and a model of slurmctld, as measured in tests/native/power. Times are seconds."""

@@ -85,12 +85,16 @@ class Memory:
     """how often in a row it did not wake"""
 
 
+TIMES = ("told", "silent", "tried", "appeared")
+"""Fields of a memory that this machine's clock has set. If it was set back since, they may be in the future."""
+
 Decision = tuple["Act | None", str, Memory]
 """What to do, why, and what to remember."""
 
 
 def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     """Return what to do with a machine. Who sleeps is decided by `sleepers`, because it depends on the others."""
+    memory = dataclasses.replace(memory, **{name: min(getattr(memory, name), seen.now) for name in TIMES})
     silent = 0.0 if seen.answers else memory.silent or seen.now
     memory = dataclasses.replace(memory, silent=silent)
     if seen.silent_device:
