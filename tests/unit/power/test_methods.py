@@ -78,6 +78,17 @@ def test_a_broken_device_is_an_error_that_names_it(pair: tuple[Device, Make], st
         method(make()).is_on()
 
 
+@pytest.mark.parametrize("said", [[], "ok", 7, [{"PowerState": "On"}], {"Members": ["1"]}, {"Members": {"1": {}}}])
+def test_a_device_that_answers_something_else_is_an_error(
+    pair: tuple[Device, Make], monkeypatch: pytest.MonkeyPatch, said: object
+) -> None:
+    """Another program may answer at the address."""
+    device, make = pair
+    monkeypatch.setattr(devices.Handler, "answer", lambda self, _: self.say(said))
+    with pytest.raises(PowerError, match=device.address):
+        method(make()).is_on()
+
+
 def test_a_device_that_is_off_is_an_error(pair: tuple[Device, Make]) -> None:
     _, make = pair
     with pytest.raises(PowerError, match="127.0.0.1:1 does not answer"):

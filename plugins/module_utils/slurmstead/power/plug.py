@@ -31,7 +31,7 @@ class Plug:
         login = {"user": self.machine.user or "admin", "password": self.machine.password}
         secret = f"&{urllib.parse.urlencode(login)}" if self.machine.password else ""
         path = f"/cm?cmnd={urllib.parse.quote(words)}"
-        answer = web.request(self.machine, path, tls=False, secret=secret) or {}
+        answer = web.members(self.machine, path, web.request(self.machine, path, tls=False, secret=secret))
         if "WARNING" in answer:
             # Tasmota answers a wrong password with 200 and {"WARNING": "Need user=<username>&password=<password>"}.
             raise RefusedError(f"{self.machine.address} refuses the credentials of {self.machine.name}")
@@ -41,21 +41,23 @@ class Plug:
     def _shelly_1(self, state: bool | None) -> bool:
         turn = "" if state is None else f"?turn={'on' if state else 'off'}"
         headers = web.basic(self.machine) if self.machine.password else {}
-        answer = web.request(self.machine, f"/relay/{self.machine.slot - 1}{turn}", headers=headers, tls=False) or {}
+        path = f"/relay/{self.machine.slot - 1}{turn}"
+        answer = web.members(self.machine, path, web.request(self.machine, path, headers=headers, tls=False))
         return _known(self.machine, answer.get("ison"), {True: True, False: False})
 
     def _shelly_2(self, state: bool | None) -> bool:
         number = self.machine.slot - 1
         if state is not None:
             self._rpc(f"/rpc/Switch.Set?id={number}&on={'true' if state else 'false'}")
-        answer = self._rpc(f"/rpc/Switch.GetStatus?id={number}")
+        path = f"/rpc/Switch.GetStatus?id={number}"
+        answer = web.members(self.machine, path, self._rpc(path))
         return _known(self.machine, answer.get("output"), {True: True, False: False})
 
     def _rpc(self, path: str) -> Any:
         status, text, headers = web.exchange(self.machine, path, tls=False)
         if status == 401 and self.machine.password:
             login = web.digest(self.machine, path, headers.get("www-authenticate", ""))
-            return web.request(self.machine, path, headers=login, tls=False) or {}
+            return web.request(self.machine, path, headers=login, tls=False)
         if status == 401:
             raise RefusedError(f"{self.machine.address} wants a password: set power_password")
         if status != 200:

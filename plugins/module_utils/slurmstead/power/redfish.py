@@ -22,18 +22,20 @@ class Redfish:
         self.machine = machine
         self._path = ""
 
-    def _ask(self, path: str, body: Any = None) -> Any:
-        return web.request(self.machine, path, body, web.basic(self.machine))
+    def _ask(self, path: str, body: Any = None) -> Mapping[str, Any]:
+        return web.members(self.machine, path, web.request(self.machine, path, body, web.basic(self.machine)))
 
     def _system(self) -> Mapping[str, Any]:
         if not self._path:
             # iLO 4 answers a path without its last slash with a redirect.
-            members = (self._ask(SYSTEMS) or {}).get("Members") or []
+            members = self._ask(SYSTEMS).get("Members") or []
             if len(members) < self.machine.slot:
                 raise PowerError(f"{self.machine.address} has {len(members)} systems, not number {self.machine.slot}")
-            self._path = members[self.machine.slot - 1]["@odata.id"]
-        found: Mapping[str, Any] = self._ask(self._path) or {}
-        return found
+            try:
+                self._path = str(members[self.machine.slot - 1]["@odata.id"])
+            except (KeyError, TypeError):
+                raise PowerError(f"{self.machine.address} does not answer {SYSTEMS} as Redfish does") from None
+        return self._ask(self._path)
 
     def _reset(self, system: Mapping[str, Any], kind: str) -> None:
         action = (system.get("Actions") or {}).get(ACTION) or {}

@@ -59,6 +59,13 @@ def request(
         raise PowerError(f"{machine.address} answers {path} with text that is not JSON") from None
 
 
+def members(machine: Machine, path: str, found: Any) -> Mapping[str, Any]:
+    """Return the members of an answer, none of an empty one; what is not an object raises PowerError."""
+    if found is not None and not isinstance(found, dict):
+        raise PowerError(f"{machine.address} answers {path} with JSON that is not an object")
+    return found or {}
+
+
 def exchange(
     machine: Machine, path: str, body: Any = None, headers: Mapping[str, str] | None = None, tls: bool = True
 ) -> tuple[int, bytes, Mapping[str, str]]:
