@@ -33,20 +33,28 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.reach.commands import run
 
 
+def public_of(module: AnsibleModule, path: pathlib.Path) -> str:
+    """Return the public key of a private one; empty without one, or if a power cut has left a part of it."""
+    code, out, said = run("ssh-keygen", "-y", "-P", "", "-f", str(path))
+    if code not in (0, 255):
+        module.fail_json(msg=f"ssh-keygen: {said.strip()}")
+    return out.strip()
+
+
 def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={"path": {"type": "path", "required": True}}, supports_check_mode=True)
     path = pathlib.Path(module.params["path"])
-    public = path.with_name(f"{path.name}.pub")
-    changed = not public.exists()
+    public = public_of(module, path)
+    changed = not public
     if changed and not module.check_mode:
-        # A private key without its public one is what a power cut left.
         path.unlink(missing_ok=True)
         path.parent.mkdir(exist_ok=True)
         code, _, said = run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "slurmstead-power", "-f", str(path))
         if code:
             module.fail_json(msg=f"ssh-keygen: {said.strip()}")
-    module.exit_json(changed=changed, public=public.read_text().strip() if public.exists() else "")
+        public = public_of(module, path)
+    module.exit_json(changed=changed, public=public)
 
 
 if __name__ == "__main__":
