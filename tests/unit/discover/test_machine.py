@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import socket
+import sys
 import time
 
 import pytest
@@ -131,3 +133,30 @@ def test_the_login_accepts_only_the_key_that_control_saw_and_goes_through_contro
 
 def test_control_that_is_this_computer_needs_no_proxy() -> None:
     assert "ProxyCommand=none" in login.command({"ansible_connection": "local"}, "10.77.0.203", "root", "/tmp/known")
+
+
+GOOD = {"serial": "S-1", "product": "HP", "cores": 4, "memory": 8000, "disks": []}
+DISK = {"id": None, "name": "sda", "size": 1, "content": ["a partition table"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "serial", "problem"),
+    [
+        ({**GOOD, "disks": [DISK]}, "S-1", ""),
+        ({**GOOD, "serial": "{{ lookup('pipe', 'id') }}"}, "", ""),
+        ({**GOOD, "serial": 7}, None, "ann: the answer is not a measurement"),
+        ({**GOOD, "disks": [{"id": 1}]}, None, "ann: the answer is not a measurement"),
+        ({"serial": "S-1"}, None, "ann: the answer is not a measurement"),
+        ([], None, "ann: the answer is not a measurement"),
+    ],
+    ids=["good", "a template", "a number", "no disk", "a part", "a list"],
+)
+def test_a_machine_cannot_write_a_template_into_the_inventory(
+    monkeypatch: pytest.MonkeyPatch, said: object, serial: str | None, problem: str
+) -> None:
+    """What answers may be a stranger that accepts any key."""
+    program = f"print({json.dumps(said)!r})"
+    monkeypatch.setattr(login, "command", lambda *_: [sys.executable, "-c", program])
+    found = login.measure({}, {"address": "192.0.2.9", "host_keys": []}, ["ann"])
+
+    assert (found["machine"] and found["machine"]["serial"], found["login"]) == (serial, problem)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import tempfile
@@ -20,6 +21,9 @@ KEPT = ("ansible_ssh_common_args", "ansible_ssh_extra_args", "ansible_ssh_privat
 """Variables of control that also count for new machines."""
 
 ALIAS = "slurmstead-discovered"
+
+SERIAL = re.compile(r"[\w .:,/+*#-]*", re.ASCII)
+"""A serial becomes a value of the inventory, where braces would be a template that runs on the operator's computer."""
 
 
 def command(variables: Mapping[str, Any], address: str, user: str, known_hosts: str) -> list[str]:
@@ -79,8 +83,22 @@ def _ask(words: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
         return None, f"no answer within {SECONDS} s"
     if done.returncode == 0:
         try:
-            found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        except (ValueError, IndexError):
+            return _measurement(json.loads(done.stdout.splitlines()[-1])), ""
+        except (IndexError, KeyError, TypeError, ValueError):
             return None, "the answer is not a measurement"
-        return found, ""
     return None, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+
+
+def _measurement(found: Any) -> dict[str, Any]:
+    """Return what a machine says about itself, of which nothing is trusted; its serial is empty if it cannot be one.
+
+    :raises ValueError: it is not what `machine.measure` returns; so do KeyError and TypeError
+    """
+    texts = [found["serial"], found["product"]]
+    numbers = [one for one in (found["cores"], found["memory"]) if one is not None]
+    for disk in found["disks"]:
+        texts += [disk["name"], disk["id"] or "", *disk["content"]]
+        numbers.append(disk["size"])
+    if not all(isinstance(one, str) for one in texts) or not all(isinstance(one, int) for one in numbers):
+        raise ValueError("it has values of other types")
+    return {**found, "serial": found["serial"] if SERIAL.fullmatch(found["serial"]) else ""}
