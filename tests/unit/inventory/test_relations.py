@@ -288,6 +288,23 @@ STORAGE_CASES = {
     "a directory of the system": case(
         "scratch_path", "/var", "is /var, which belongs to the system. Choose a directory of its own, such as /scratch."
     ),
+    "the homes of the machine": case(
+        "nfs_client_path",
+        "/home",
+        "is /home, where the account of Ansible has its key, which the share would hide. "
+        "Choose a directory of its own, such as /share.",
+        accounts_home_root="/home",
+    ),
+    "a directory of all programs": case(
+        "scratch_path",
+        "/var/tmp",
+        "is /var/tmp, which belongs to the system. Choose a directory of its own, such as /scratch.",
+    ),
+    "memory of all programs": case(
+        "scratch_path",
+        "/dev/shm",
+        "is /dev/shm, which belongs to the system. Choose a directory of its own, such as /scratch.",
+    ),
     "a path with a space": case(
         "scratch_path",
         "/my scratch",

@@ -12,7 +12,11 @@ from ansible.module_utils.slurmstead.inventory.model import HostViolation, Viola
 from ansible.module_utils.slurmstead.storage.disks import is_stable
 from ansible.module_utils.slurmstead.storage.images import FORM
 
-SYSTEM_PATHS = frozenset("/ /bin /boot /dev /etc /lib /lib64 /opt /proc /root /run /sbin /sys /tmp /usr /var".split())
+SYSTEM_PATHS = frozenset(
+    "/ /bin /boot /dev /dev/shm /etc /lib /lib64 /opt /proc /root /run /sbin /sys /tmp /usr /usr/local /var /var/cache "
+    "/var/lib /var/log /var/spool /var/tmp".split()
+)
+"""Directories that a mount must not hide, and whose mode must not change."""
 
 WORLD_WIDE = re.compile(r"/dev/disk/by-id/(wwn-0x|scsi-3|dm-uuid-mpath-3)")
 """Names with a World Wide Name; those with a model and a serial are the same on many virtual machines."""
@@ -73,6 +77,9 @@ def paths_are_apart(scratch_path: str, nfs_server_path: str, nfs_client_path: st
             yield variable, f"is {shown(path)}, which is not in its shortest form", f"Write {posixpath.normpath(path)}"
         elif path in SYSTEM_PATHS:
             yield variable, f"is {path}, which belongs to the system", "Choose a directory of its own, such as /scratch"
+        elif variable == "nfs_client_path" and path == "/home":
+            wrong = f"is {path}, where the account of Ansible has its key, which the share would hide"
+            yield variable, wrong, "Choose a directory of its own, such as /share"
         elif re.search(r"\s", path):
             yield variable, f"is {shown(path)}, which contains a space", "Choose a name without one: fstab needs none"
     for (first, one), (second, other) in itertools.permutations(paths.items(), 2):
