@@ -221,16 +221,20 @@ def unmount(path: str) -> None:
 def retired(given: Result, check_mode: bool) -> Result:
     """Stop exporting the original, and say where it stays."""
     source, host = given["source"], given["original"].partition(":")[0]
-    exports = share.exported() == source
+    # exportfs(8) ignores the name. Until the file is removed, a repeated run continues here.
+    aside = share.EXPORTS.with_suffix(".retired")
+    exports = share.exported() == source or aside.exists()
     if check_mode:
         return {"changed": exports}
     transfer.stop()
     shutil.rmtree(transfer.RUN, ignore_errors=True)
     if exports and not given["keeps_server"]:
-        share.EXPORTS.unlink()
+        if share.EXPORTS.exists():
+            share.EXPORTS.replace(aside)
         check(["exportfs", "-r"])
         if not check(["exportfs", "-s"]).strip():
             check(["systemctl", "disable", "--now", "nfs-server.service"])
+        aside.unlink()
     said = f"the earlier share stays on {host} in {source}, read-only; to remove it: {freezing.removal(source)}"
     return {"changed": exports, "said": said}
 

@@ -158,6 +158,30 @@ def test_a_busy_share_is_not_detached(
     assert not (tmp_path / "called").exists()
 
 
+def test_an_interrupted_end_of_the_export_is_completed(
+    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, load_module: Callable[[str], Any]
+) -> None:
+    called: list[str] = []
+
+    def check(command: list[str]) -> str:
+        called.append(" ".join(command))
+        if len(called) == 1:
+            raise disks.DiskError("killed")
+        return ""
+
+    monkeypatch.setattr(share, "EXPORTS", tmp_path / "slurmstead.exports")
+    monkeypatch.setattr(transfer, "stop", lambda: None)
+    monkeypatch.setattr(load_module("share_move"), "check", check)
+    (tmp_path / "slurmstead.exports").write_text("/srv/share 10.0.0.1(ro)\n")
+    arguments = {"source": "/srv/share", "original": ORIGINAL}
+
+    assert run("retired", **arguments).message == "killed"
+    assert run("retired", **arguments).changed
+    assert called == ["exportfs -r", "exportfs -r", "exportfs -s", "systemctl disable --now nfs-server.service"]
+    assert [path for path in tmp_path.iterdir() if path.is_file()] == []
+    assert not run("retired", **arguments).changed
+
+
 def test_the_size_of_the_original_is_measured(run: Run, tmp_path: pathlib.Path) -> None:
     (tmp_path / "old").mkdir()
     (tmp_path / "old/file").write_bytes(bytes(2**20))
