@@ -229,17 +229,21 @@ class Volume(Inspection):
 
     def ensure_mounted(self) -> None:
         """Mount it at boot and now."""
-        before = len(self.actions)
-        for name, text in units.unit_files(self.wanted).items():
-            path = units.UNITS / name
-            if disks.read_text(path) != text.strip() and self.act(f"write {path}"):
+        before, mounted = len(self.actions), self.mount is not None
+        files = {units.UNITS / name: text for name, text in units.unit_files(self.wanted).items()}
+        stale = [path for path, text in files.items() if disks.read_text(path) != text.strip()]
+        if stale and mounted and not self.check_mode:
+            # Before the files, in which the next run would see no difference.
+            self.run(["mount", "-o", ",".join(["remount", *self.wanted.options]), self.wanted.path])
+        for path in stale:
+            if self.act(f"write {path}"):
                 path.parent.mkdir(exist_ok=True)
-                durable.write(path, text.encode())
+                durable.write(path, files[path].encode())
         link = units.UNITS / "local-fs.target.wants" / self.unit.name
         if not link.is_symlink() and self.act(f"enable {self.unit.name}"):
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(self.unit)
-        changed, mounted = len(self.actions) > before, self.mount is not None
+        changed = len(self.actions) > before
         # Users cannot write to the directory while nothing is mounted on it.
         self.ensure_directory(0o700)
         if not mounted:
@@ -248,7 +252,6 @@ class Volume(Inspection):
             return
         self.run(["systemctl", "daemon-reload"])
         if mounted:
-            self.run(["mount", "-o", ",".join(["remount", *self.wanted.options]), self.wanted.path])
             return
         # systemd mounts a device once udev has processed it; if that takes too long, the start fails with an error.
         disks.run(["udevadm", "settle", "--timeout=60"], TOOL_DEADLINE, self.inherit)

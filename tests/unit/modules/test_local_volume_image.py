@@ -184,6 +184,17 @@ def test_a_smaller_size_is_refused_before_anything_is_changed(run: Run, place: p
     assert image(place).stat().st_size == 96 * 2**20
 
 
+def test_new_options_are_mounted_even_if_the_run_ends_after_they_are_written(run: Run, place: pathlib.Path) -> None:
+    run()
+    for name, text in {"mount": f"echo $* >> {place}/mounted", "systemctl": "exit 1"}.items():
+        (place / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (place / "bin" / name).chmod(0o755)
+    assert run(options=["nodev"]).failed
+    run(options=["nodev"])
+
+    assert f"-o remount,nodev {place}/share" in (place / "mounted").read_text()
+
+
 def test_something_else_that_is_mounted_there_is_refused(run: Run, place: pathlib.Path) -> None:
     run()
     (place / "sys/dev/block/7:9/loop/backing_file").write_text("/another.img")
