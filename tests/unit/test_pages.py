@@ -67,6 +67,13 @@ def test_a_page_has_no_command_that_stead_does_not_know(path: pathlib.Path) -> N
     assert [(line, unknown(line.split())) for line in commands if unknown(line.split())] == []
 
 
+@pytest.mark.parametrize("path", [path for path in PAGES if "bootstrap-hosts.yml -" in text(path)], ids=str)
+def test_each_command_that_prepares_a_machine_names_the_user_of_its_installation(path: pathlib.Path) -> None:
+    commands = re.findall(r"bootstrap-hosts\.yml (-.*)", text(path))
+
+    assert [line for line in commands if "bootstrap_login_user=" not in line] == []
+
+
 def test_the_index_has_each_page_once() -> None:
     listed = re.findall(r"^\| \[[^]]+\]\((\w[\w-]*\.md)\)", text(pathlib.Path("docs/index.md")), re.MULTILINE)
     pages = [path.name for path in PAGES if path.parts[0] == "docs" and path.name != "index.md"]
