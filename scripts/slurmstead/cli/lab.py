@@ -14,7 +14,7 @@ from slurmstead.paths import LAB_INVENTORY, lab_directory
 from slurmstead.wording import duration
 
 app = typer.Typer()
-lab_app = typer.Typer(help="Manage the virtual machines of inventory/lab on this computer.", no_args_is_help=True)
+lab_app = typer.Typer(help="Manage labs: virtual machines or containers on this computer.", no_args_is_help=True)
 app.add_typer(lab_app, name="lab")
 
 LabName = Annotated[

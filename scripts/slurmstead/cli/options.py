@@ -46,7 +46,7 @@ Wake = Annotated[
     bool,
     typer.Option("--wake", help="Wake machines that sleep; otherwise they get no jobs until this is done there."),
 ]
-Limit = Annotated[str | None, typer.Option(help="Change only these hosts.", metavar="HOSTS", callback=_given)]
+Limit = Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS", callback=_given)]
 Tags = Annotated[str | None, typer.Option(help="Run only the tasks with these tags.", metavar="TAGS", callback=_given)]
 
 WhenIdle = Annotated[bool, typer.Option("--when-idle", help="Wait for running jobs; start no new ones meanwhile.")]

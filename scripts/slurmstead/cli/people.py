@@ -63,7 +63,7 @@ def import_(
     inventory: Inventory,
     yes: Yes = False,
 ) -> None:
-    """Add the people of a CSV file, and change those whose rows differ. Nobody is removed."""
+    """Add the people of a CSV file, and change those whose rows differ. No person is removed."""
     from slurmstead.site import people as work
 
     book = work.read(inventory)

@@ -38,7 +38,7 @@ def init(
     ] = None,
     template: Annotated[
         Literal["home", "lab", "course"] | None,
-        typer.Option(help="Keep records of jobs, with the limits and shares that fit: see docs/shares.md."),
+        typer.Option(help="Limits and shares of the users: see docs/shares.md.", show_default="home"),
     ] = None,
 ) -> None:
     """Create a site: the directory that describes your cluster. Without machines, an example to fill in."""

@@ -41,7 +41,7 @@ def create(
 
     :param control: NAME=ADDRESS of the control node; if this and `workers` are empty, the site is an example to fill in
     :param key_files: public keys; ~/.ssh/*.pub if empty
-    :param template: of roles/shares; None keeps no records and sets no limits
+    :param template: of roles/shares; None leaves the role's default
     :raises UsageError: there are mistakes; the message lists all of them, and nothing was written
     """
     path = directory.resolve()
