@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from slurmstead.cli import main as cli
-from tests.unit.test_rules import ROOT, files, text
+from tests.unit.test_rules import PLAYBOOKS, PYTHON, ROOT, files, load, tasks_of, text
 
 STEAD = typer.main.get_command(cli.app)
 PAGES = [path for path in files() if path.suffix == ".md"]
@@ -72,6 +72,14 @@ def test_each_command_that_prepares_a_machine_names_the_user_of_its_installation
     commands = re.findall(r"bootstrap-hosts\.yml (-.*)", text(path))
 
     assert [line for line in commands if "bootstrap_login_user=" not in line] == []
+
+
+def test_each_tag_that_a_page_or_a_message_names_exists() -> None:
+    plays = (play for path in PLAYBOOKS for play in load(path) if isinstance(play, dict))
+    known = {tag for play in plays for part in (play, *tasks_of([play])) for tag in part.get("tags", ())}
+    named = {tag for path in [*PAGES, *PYTHON] for tag in re.findall(r"--tags ([a-z_]+)", text(path))}
+
+    assert known and sorted(named - known) == []
 
 
 def test_the_index_has_each_page_once() -> None:
