@@ -55,6 +55,6 @@ class ActionModule(ActionBase):
         if record.has_shrunk(known, new):
             told["warnings"] = [
                 f"{name} has become smaller: {changes}. Its line in slurm.conf will change; if the machine is faulty, "
-                "fix it and run site.yml again."
+                "fix it and run `stead up` again."
             ]
         return told

@@ -157,7 +157,7 @@ def main() -> None:
         if not shutil.which("mariadbd", path=PATH):
             if dry:
                 module.exit_json(changed=True, notes=["MariaDB is not installed yet"], diff=diff)
-            module.fail_json(msg="MariaDB is not installed here; run site.yml without --tags")
+            module.fail_json(msg="MariaDB is not installed here; run `stead up` without --tags")
         notes = [*database(text, dry), *daemon(host, cluster, module.params["deadline"], dry)]
         if not dry:
             notes += identity(module.params["state_directory"], cluster)

@@ -109,7 +109,7 @@ def main() -> None:
     except StorageError as error:
         module.exit_json(changed=False, problems=[f"the records of the jobs cannot be read: {error}"])
     except (OSError, KeyError) as error:
-        problem = f"expected a control node with Slurm, its state and a MUNGE key, seen: {error}; run site.yml first"
+        problem = f"expected a control node with Slurm, its state and a MUNGE key, seen: {error}; run `stead up` first"
         module.exit_json(changed=False, problems=[problem])
     module.exit_json(changed=False, problems=[], archive=base64.b64encode(packed).decode())
 

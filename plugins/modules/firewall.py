@@ -110,7 +110,7 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     if not shutil.which("nft", path="/usr/sbin:/usr/bin"):
         if module.check_mode:
             return {"changed": True, "trial": False, "diff": difference("", text)}
-        module.fail_json(msg="nft is not installed here; run site.yml without --tags")
+        module.fail_json(msg="nft is not installed here; run `stead up` without --tags")
     if live.on_trial() and not module.check_mode:
         live.roll_back()
     kept = live.FILE.read_text() if live.FILE.is_file() else ""

@@ -64,7 +64,7 @@ LIFETIME = 300
 HINTS = {
     "Rewound": "its clock is ahead of this node's: compare `chronyc tracking` on both",
     "Expired": "its clock is behind this node's: compare `chronyc tracking` on both",
-    "Invalid credential": "the keys differ: run site.yml on both, and check that munge was restarted",
+    "Invalid credential": "the keys differ: run `stead up` on both, and check that munge was restarted",
 }
 
 

@@ -60,7 +60,7 @@ def main() -> None:
     if not munge.is_installed():
         if module.params["content_base64"] is not None and module.check_mode:
             module.exit_json(changed=True)
-        module.fail_json(msg="MUNGE is not installed here; run site.yml without --tags")
+        module.fail_json(msg="MUNGE is not installed here; run `stead up` without --tags")
     if module.params["generate"]:
         module.exit_json(changed=False, content=base64.b64encode(secrets.token_bytes(LENGTH)).decode())
     if module.params["content_base64"] is None:

@@ -98,7 +98,7 @@ class Run:
         if not version:
             if check_mode:
                 return Outcome(True, ["slurmctld is not installed yet: first installation"])
-            raise RefusedError("slurmctld is not installed; run site.yml without --tags")
+            raise RefusedError("slurmctld is not installed; run `stead up` without --tags")
         answers = self.slurm.answers()
         # Of a run that was killed while slurmctld reloaded.
         given_back = [] if check_mode else self.decisions.finish()

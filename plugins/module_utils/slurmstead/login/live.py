@@ -64,7 +64,7 @@ def wanted(only_with_jobs: bool, limited: bool = False, dry: bool = False) -> di
     # Debian 12's is in the first of these directories.
     places = ("usr/lib/security", "usr/lib/*/security")
     if only_with_jobs and not dry and not any([*ROOT.glob(f"{place}/pam_slurm_adopt.so")] for place in places):
-        raise LoginError("libpam-slurm-adopt is not installed; run site.yml without --tags")
+        raise LoginError("libpam-slurm-adopt is not installed; run `stead up` without --tags")
     if only_with_jobs and "usepam no" in run("sshd", "-T")[1].splitlines():
         raise LoginError("sshd does not ask PAM: remove `UsePAM no` from /etc/ssh/sshd_config and its .d directory")
     found: dict[Path, str | None] = {}

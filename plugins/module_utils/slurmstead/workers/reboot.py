@@ -105,7 +105,7 @@ class Reboot:
         nodes = self.slurm.nodes()
         if self.node not in nodes:
             why = (
-                f"has no node {self.node}; run site.yml"
+                f"has no node {self.node}; run `stead up`"
                 if nodes
                 else "does not answer; see `systemctl status slurmctld`"
             )

@@ -59,7 +59,7 @@ def test_each_finding_is_a_line_with_what_to_do(cluster, stead, capsys):
     advice = "see `systemctl status backup.service`; `systemctl reset-failed` once it is fixed"
     assert said.out.splitlines() == [
         f"node1  backup.service failed: {advice}",
-        "node2  its host name is ubuntu: run site.yml --tags os",
+        "node2  its host name is ubuntu: run `stead up --tags os`",
         "3 machines checked, 2 findings",
     ]
     assert "backup" not in said.err

@@ -14,7 +14,7 @@ AT_BOOT = ("enabled", "static", "alias", "indirect", "generated")
 
 NOT_LOADED = {
     "": ("has an unknown state, because systemd does not answer", "see `systemctl status {unit}`"),
-    "not-found": ("is not installed", "run site.yml"),
+    "not-found": ("is not installed", "run `stead up`"),
     "masked": ("is masked, so it is never started", "`systemctl unmask {unit}`, then `systemctl start {unit}`"),
 }
 """The problem with a unit that systemd does not load, and what to do, by LoadState."""
@@ -35,7 +35,7 @@ def services(cluster: Cluster) -> Iterator[Finding]:
                 yield Finding(name, f"service {unit}", f"{unit} is not running ({words}{result}){said}", look)
             elif state["enabled"] not in AT_BOOT:
                 yield Finding(
-                    name, "boot", f"{unit} is not enabled at boot", f"`systemctl enable {unit}`, or run site.yml"
+                    name, "boot", f"{unit} is not enabled at boot", f"`systemctl enable {unit}`, or run `stead up`"
                 )
 
 

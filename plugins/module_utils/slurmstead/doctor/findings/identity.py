@@ -11,7 +11,7 @@ CLOCK = 1.0
 """Seconds. MUNGE tolerates 300; chrony keeps clocks within milliseconds."""
 
 KEY_MODE = "0400 munge:munge"
-AGREE = "run site.yml --tags munge"
+AGREE = "run `stead up --tags munge`"
 COMPARE = "compare keys and clocks of both, and see `journalctl -u munge`"
 EXPLAIN_REFUSAL = ("key", "clock", "munge", "service munge")
 """Findings about a machine that explain why it and another refuse each other's credentials."""
@@ -66,7 +66,7 @@ def accounts(cluster: Cluster) -> Iterator[Finding]:
         for user, wanted in cluster.accounts.items():
             there = facts["accounts"].get(user)
             if there is None:
-                yield Finding(name, "accounts", f"the user {user} is missing", "run site.yml --tags accounts")
+                yield Finding(name, "accounts", f"the user {user} is missing", "run `stead up --tags accounts`")
             elif tuple(there) != wanted:
                 seen = f"{user} has the IDs {_ids(there)}, but {_ids(wanted)} in the inventory"
                 advice = "change the owner of the files, then run usermod and groupmod"
@@ -86,7 +86,7 @@ def groups(cluster: Cluster) -> Iterator[Finding]:
         for group, wanted in cluster.groups.items():
             there = facts["groups"].get(group)
             if there is None:
-                advice = "run site.yml --tags accounts"
+                advice = "run `stead up --tags accounts`"
                 yield Finding(name, "groups", f"the group {group} is missing", advice, causes)
             elif there != wanted:
                 seen = f"the group {group} has the ID {there}, but {wanted} in the inventory"

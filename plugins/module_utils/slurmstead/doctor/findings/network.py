@@ -47,7 +47,7 @@ def names(cluster: Cluster) -> Iterator[Finding]:
     """A machine's host name is its name in the inventory, by which Slurm knows it."""
     for name, facts in cluster.machines.items():
         if facts["name"] != name:
-            yield Finding(name, "name", f"its host name is {facts['name']}", "run site.yml --tags os")
+            yield Finding(name, "name", f"its host name is {facts['name']}", "run `stead up --tags os`")
 
 
 def addresses(cluster: Cluster) -> Iterator[Finding]:
@@ -68,7 +68,7 @@ def resolution(cluster: Cluster) -> Iterator[Finding]:
         if unknown:
             takes.append(f"cannot resolve {compress(unknown)}")
         if takes:
-            yield Finding(name, "resolution", f"it {' and '.join(takes)}", "run site.yml --tags os for /etc/hosts")
+            yield Finding(name, "resolution", f"it {' and '.join(takes)}", "run `stead up --tags os` for /etc/hosts")
 
 
 def firewalls(cluster: Cluster) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from typing import Any
 from ansible.module_utils.slurmstead.doctor.facts.people import NO_SHELL
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Facts, Finding, both
 
-AGREE = "run site.yml --tags accounts"
+AGREE = "run `stead up --tags accounts`"
 DECIDE = (
     "declare it in accounts_users, list it in accounts_by_hand, "
     "or lock it with `usermod --lock --expiredate 1970-01-02`"

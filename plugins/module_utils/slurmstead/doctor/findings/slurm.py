@@ -38,7 +38,7 @@ def answers(cluster: Cluster) -> Iterator[Finding]:
 def places(cluster: Cluster) -> Iterator[Finding]:
     """slurmctld can write its state and its log; if not, a running one continues, but loses its state when it ends."""
     for seen in cluster.brain.get("slurm", {}).get("unwritable", []):
-        yield Finding(cluster.control, "state", seen, "run site.yml --tags slurm, or correct its owner")
+        yield Finding(cluster.control, "state", seen, "run `stead up --tags slurm`, or correct its owner")
 
 
 def published(cluster: Cluster) -> Iterator[Finding]:
@@ -54,12 +54,12 @@ def published(cluster: Cluster) -> Iterator[Finding]:
             cluster.control,
             "hardware",
             seen,
-            "run site.yml from this computer, or use the inventory of the one that does",
+            "run `stead up` from this computer, or use the inventory of the one that does",
         )
         return
     differences = _differences(slurm["files"], cluster.files, slurm.get("version", ""))
     if differences:
-        advice = "run site.yml to restore it, or add what should stay to slurm_config"
+        advice = "run `stead up` to restore it, or add what should stay to slurm_config"
         yield Finding(cluster.control, "configuration", f"/etc/slurm differs from the inventory: {differences}", advice)
 
 
@@ -78,7 +78,7 @@ def loaded(cluster: Cluster) -> Iterator[Finding]:
     """slurmctld has loaded the current slurm.conf."""
     if cluster.brain.get("slurm", {}).get("match") is False:
         seen = "slurmctld has not loaded the current /etc/slurm/slurm.conf"
-        yield Finding(cluster.control, "loaded", seen, "run site.yml --tags slurm, which checks the file first")
+        yield Finding(cluster.control, "loaded", seen, "run `stead up --tags slurm`, which checks the file first")
 
 
 def fetched(cluster: Cluster) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def restarts(cluster: Cluster) -> Iterator[Finding]:
     for name in cluster.brain.get("slurm", {}).get("restarts", []):
         if not cluster.sleeps(name):
             seen = "slurmd still needs a restart for the changed configuration"
-            yield Finding(name, "restart", seen, "run site.yml; jobs go on", both([name], "ssh", "service slurmd"))
+            yield Finding(name, "restart", seen, "run `stead up`; jobs go on", both([name], "ssh", "service slurmd"))
 
 
 def nodes(cluster: Cluster) -> Iterator[Finding]:
@@ -117,7 +117,7 @@ def nodes(cluster: Cluster) -> Iterator[Finding]:
     for name in [*workers, *(name for name in cluster.silent if name in known)]:
         if name not in known:
             causes = both([cluster.control], "configuration", "loaded", "hardware")
-            yield Finding(name, "node", "slurmctld does not know it", "run site.yml", causes)
+            yield Finding(name, "node", "slurmctld does not know it", "run `stead up`", causes)
             continue
         state, reason = known[name]["State"], known[name].get("Reason", "")
         words = flags(known[name]) - ({"NOT_RESPONDING"} if cluster.sleeps(name) else set())

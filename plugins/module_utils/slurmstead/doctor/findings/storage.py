@@ -38,7 +38,7 @@ def mounts(cluster: Cluster) -> Iterator[Finding]:
                 causes = both(servers, "ssh", "service nfs-server")
                 yield Finding(name, "mount", f"{path} does not answer: {state['error']}", advice, causes)
             elif must_be_mounted and not state["source"]:
-                yield Finding(name, "mount", f"nothing is mounted on {path}", "run site.yml, and see `journalctl -b`")
+                yield Finding(name, "mount", f"nothing is mounted on {path}", "run `stead up`, and see `journalctl -b`")
             elif state.get("readonly") and state["id"] not in readonly:
                 readonly.add(state["id"])
                 advice = "see `dmesg` for disk errors, then remount it"
@@ -104,7 +104,7 @@ def exports(cluster: Cluster) -> Iterator[Finding]:
         for path in sorted({export["path"] for export in readonly} & facts["wanted"]["paths"].keys()):
             clients = ", ".join(sorted(export["client"] for export in readonly if export["path"] == path))
             seen = f"{path} is exported read-only to {clients}"
-            yield Finding(name, "export", seen, "run site.yml --tags nfs; see `exportfs -v` and /etc/exports.d")
+            yield Finding(name, "export", seen, "run `stead up --tags nfs`; see `exportfs -v` and /etc/exports.d")
 
 
 def swap(cluster: Cluster) -> Iterator[Finding]:
