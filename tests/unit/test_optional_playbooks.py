@@ -34,8 +34,8 @@ Play = Callable[..., str]
 def play(tmp_path: pathlib.Path) -> Play:
     """Return what playbooks print with these variables."""
 
-    def run(*playbooks: str, limit: str = "all", **variables: object) -> str:
-        (tmp_path / "hosts.yml").write_text(INVENTORY)
+    def run(*playbooks: str, hosts: str = INVENTORY, limit: str = "all", **variables: object) -> str:
+        (tmp_path / "hosts.yml").write_text(hosts)
         command = [sys.executable, "-m", "ansible.cli.playbook", "-i", str(tmp_path / "hosts.yml"), "--limit", limit]
         paths = [str(ROOT / "playbooks" / name) for name in playbooks]
         return subprocess.run(
@@ -104,3 +104,10 @@ def test_a_worker_that_was_off_when_it_was_switched_off_loses_it_later(
     said = play(str(tmp_path / "seen.yml"), f"configure-{name}.yml", limit="node1")
 
     assert f"TASK [{name.replace('-', '_')} : " in said
+
+
+@pytest.mark.parametrize("limit", ["login_user_memory: 25%", "login_user_cpus: 2"])
+def test_a_limit_of_a_login_machine_alone_is_set(play: Play, limit: str) -> None:
+    gate = f"login: {{hosts: {{gate: {{os_address: 192.0.2.3, {limit}}}}}}}"
+
+    assert "TASK [login : Limit" in play("configure-login.yml", hosts=INVENTORY + gate)
