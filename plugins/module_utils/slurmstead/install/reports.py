@@ -6,9 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-STAGES = ("started", "writing", "installed")
-"""in this order; refused and failed end an installation"""
-
 HINTS = {
     "started": "did not boot over the network. Switch it on, and let its firmware boot over the network from the card "
     "with router_mac first (without Secure Boot). If it was on already, restart it: --restart cuts its power",
