@@ -155,13 +155,13 @@ ansible_user: ansible
 """
 
 SHARES = """
-# Each user has an account, limits and a share: docs/shares.md.
+# Accounts, limits and shares of the users: docs/shares.md.
 shares_template: {template}
 """
 
 COURSE = """
-# An experiment counts with all CPUs of its quiet node, besides those of the notebook. With a limit below both it would
-# wait without end (QOSMaxCpuPerUserLimit).
+# An experiment counts with all CPUs of its quiet node, and the notebook with its own. With a limit below their sum it
+# would wait without end (QOSMaxCpuPerUserLimit).
 shares_qos:
   course: {MaxTRESPerUser: cpu=20}
 
