@@ -75,6 +75,13 @@ def test_a_port_belongs_to_a_user_for_ever() -> None:
     assert broker.redis_ports(after) == {"carol": 6379, "alice": 6380, "bob": 6381}
 
 
+def test_the_table_keeps_other_users_off_all_ports() -> None:
+    redis = broker.REDIS_PORTS
+
+    table = (ROLE / "templates" / "broker.nft.j2").read_text()
+    assert f"{{ {broker.RABBITMQ_PORT}, {redis.start}-{redis.stop - 1} }}" in table
+
+
 def test_the_password_of_a_former_user_is_forgotten() -> None:
     passwords = broker.with_passwords(PASSWORDS, ["bob"])
 

@@ -24,6 +24,7 @@ TABLES = {
     "slurmstead-firewall": ("inet slurmstead", "its firewall"),
     "slurmstead-router": ("ip slurmstead_router", "the router's table"),
     "slurmstead-vpn": ("inet slurmstead_vpn", "the VPN's table"),
+    "slurmstead-broker": ("inet slurmstead_broker", "the broker's table"),
 }
 """Tables of nftables, and what we call them, by the unit that loads them."""
 
