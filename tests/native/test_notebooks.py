@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -196,6 +197,20 @@ def test_a_job_that_slurm_refuses_is_explained(student: Callable[..., Any]) -> N
     token = student("login", "alice", PASSWORD)
 
     assert "Slurm refused the job" in student("start", "alice", token, "refused")
+
+
+def test_a_notebook_that_ends_while_it_starts_is_noticed_at_once(hub: Hub, student: Callable[..., Any]) -> None:
+    token = student("login", "alice", PASSWORD)
+    config = "/share/home/alice/.jupyter/jupyter_server_config.py"
+    hub.cluster.run("sh", "-c", 'mkdir -p "${0%/*}"; echo "raise SystemExit(3)" >"$0"', config, user="alice")
+    begun = time.monotonic()
+    refused = student("start", "alice", token, "small")
+    took = time.monotonic() - begun
+    hub.cluster.run("rm", config)
+
+    # The first is the answer within JupyterHub's ten seconds.
+    assert "See ~/.notebook.log." in refused or refused == "the notebook did not start"
+    assert took < 120
 
 
 def test_a_profile_that_does_not_exist_starts_nothing(hub: Hub, student: Callable[..., Any]) -> None:

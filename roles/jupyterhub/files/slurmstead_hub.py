@@ -69,7 +69,7 @@ class Spawner(SlurmSpawner):
 
     async def start(self) -> tuple[str, int]:
         """Start the notebook; a job that ends before is an error at once, not after a time-out."""
-        begun = asyncio.ensure_future(super().start())
+        begun = asyncio.ensure_future(self.start_and_listen())
         try:
             while not (await asyncio.wait({begun}, timeout=2))[0]:
                 if self.job_id and await self.query_job_status() == JobStatus.NOTFOUND:
@@ -78,6 +78,18 @@ class Spawner(SlurmSpawner):
             begun.cancel()
         address: tuple[str, int] = begun.result()
         return address
+
+    async def start_and_listen(self) -> tuple[str, int]:
+        """Submit the job, and return the notebook's address when it listens: it reports its port before."""
+        address: tuple[str, int] = await super().start()
+        while True:
+            try:
+                _, writer = await asyncio.open_connection(*address)
+            except OSError:
+                await asyncio.sleep(0.5)
+            else:
+                writer.close()
+                return address
 
     async def submit_batch_script(self) -> str:
         """Submit the job; the user sees an error of sbatch."""
