@@ -65,6 +65,11 @@ def start(url, authority, token, name, profile, seconds):
     return "not ready in time"
 
 
+def remove(url, authority, token, name, path):
+    """Remove a file on the page of JupyterLab; return the answer."""
+    return ask(url, authority, token, "DELETE", f"/user/{name}/api/contents/{path}").status_code
+
+
 async def cell(url, authority, token, name, code):
     """Run a cell; return what it prints."""
     kernel = ask(url, authority, token, "POST", f"/user/{name}/api/kernels", json={}).json()["id"]
@@ -105,6 +110,8 @@ def main():
         print(json.dumps(Student(url, authority, name).choose(*more)))
     elif what == "start":
         print(json.dumps(start(url, authority, more[0], name, more[1], SECONDS)))
+    elif what == "remove":
+        print(json.dumps(remove(url, authority, more[0], name, more[1])))
     elif what == "poll":
         print(len(ask(url, authority, more[0], "GET", f"/hub/api/users/{name}").json()["servers"]))
     elif what == "stop":

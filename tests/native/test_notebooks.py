@@ -44,6 +44,11 @@ def post(body):
 command = {"exec_prefix": "touch /run/as-root; #"}
 print(post(command), post({"port": 5000, **command}))
 """
+SMALL_HOME = """
+mount --types tmpfs --options size=200k,uid=2001,gid=2001,mode=700 none /share/home/alice
+setpriv --reuid=2001 --regid=2001 --clear-groups sh -c "head --bytes=1M /dev/zero >/share/home/alice/large"
+true
+"""
 STORED = f"""
 import sqlite3
 database = sqlite3.connect("file:{notebooks.STATE}/jupyterhub.sqlite?mode=ro", uri=True)
@@ -211,6 +216,23 @@ def test_a_notebook_that_ends_while_it_starts_is_noticed_at_once(hub: Hub, stude
     # The first is the answer within JupyterHub's ten seconds.
     assert "See ~/.notebook.log." in refused or refused == "the notebook did not start"
     assert took < 120
+
+
+def test_a_notebook_starts_in_a_full_home_and_makes_room(hub: Hub, student: Callable[..., Any]) -> None:
+    """A student who has a password only has no other way to remove files."""
+    token = student("login", "alice", PASSWORD)
+    for name in (CONTROL, *hub.cluster.nodes):
+        hub.cluster.run("sh", "-c", SMALL_HOME, on=name)
+    try:
+        assert student("start", "alice", token, "small") is None, hub.log()
+        node = hub.cluster.run("squeue", "--noheader", "--states=R", "--format=%B").strip()
+        assert student("remove", "alice", token, "large") == 204
+        assert int(hub.cluster.run("du", "--summarize", "/share/home/alice", on=node).split()[0]) < 100
+    finally:
+        student("stop", "alice", token)
+        hub.cluster.wait_for(lambda: not hub.cluster.run("squeue", "--noheader"), 60, "no job")
+        for name in (CONTROL, *hub.cluster.nodes):
+            hub.cluster.run("umount", "--lazy", "/share/home/alice", on=name)
 
 
 def test_a_profile_that_does_not_exist_starts_nothing(hub: Hub, student: Callable[..., Any]) -> None:

@@ -32,6 +32,8 @@ c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 4:00:00", "sbatc
 c.Spawner.apply_user_options = slurmstead_hub.choose_profile
 c.Spawner.options_form = slurmstead_hub.options_form
 c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
+# A trash in the home would make no room there.
+c.Spawner.args = ["--FileContentsManager.delete_to_trash=False"]
 c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/batchspawner-singleuser"
 c.Spawner.exec_prefix = "/usr/sbin/runuser -u {username} --"
 c.Spawner.env_keep = []
@@ -56,6 +58,8 @@ case $address in
     "" | 127.*) ;;
     *) export JUPYTERHUB_SERVICE_URL="${{JUPYTERHUB_SERVICE_URL/0.0.0.0/$address}}" ;;
 esac
+# Jupyter writes there before it listens, and the home can be full.
+export JUPYTER_RUNTIME_DIR=$(mktemp --directory --tmpdir notebook-XXXXXX)
 exec {cmd}
 """
 
