@@ -1,6 +1,7 @@
 """A student's browser, without the browser: logs in, starts a notebook, and runs a cell in it."""
 
 import asyncio
+import concurrent.futures
 import json
 import sys
 import time
@@ -65,6 +66,19 @@ def start(url, authority, token, name, profile, seconds):
     return "not ready in time"
 
 
+def start_all(url, authority, token, names, profile):
+    """Start a notebook for each of these users; return the answers."""
+    ask(url, authority, token, "POST", "/hub/api/users", json={"usernames": names}).raise_for_status()
+
+    def one(name):
+        return ask(
+            url, authority, token, "POST", f"/hub/api/users/{name}/server", json={"profile": profile}
+        ).status_code
+
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        return list(pool.map(one, names))
+
+
 def remove(url, authority, token, name, path):
     """Remove a file on the page of JupyterLab; return the answer."""
     return ask(url, authority, token, "DELETE", f"/user/{name}/api/contents/{path}").status_code
@@ -110,6 +124,8 @@ def main():
         print(json.dumps(Student(url, authority, name).choose(*more)))
     elif what == "start":
         print(json.dumps(start(url, authority, more[0], name, more[1], SECONDS)))
+    elif what == "start_all":
+        print(json.dumps(start_all(url, authority, more[0], more[2:], more[1])))
     elif what == "remove":
         print(json.dumps(remove(url, authority, more[0], name, more[1])))
     elif what == "poll":

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.native import notebooks
-from tests.native.cluster import CONTROL, ENTER, Cluster
+from tests.native.cluster import CONTROL, ENTER, USERS, Cluster
 from tests.native.notebooks import PACKAGES, PLACES, SETTINGS, STATE, Hub
 
 pytestmark = pytest.mark.slow
@@ -44,6 +44,9 @@ def post(body):
 command = {"exec_prefix": "touch /run/as-root; #"}
 print(post(command), post({"port": 5000, **command}))
 """
+CLASS = [f"student{number}" for number in range(105)]
+"""JupyterHub by itself lets 100 notebooks wait."""
+
 SMALL_HOME = """
 mount --types tmpfs --options size=200k,uid=2001,gid=2001,mode=700 none /share/home/alice
 setpriv --reuid=2001 --regid=2001 --clear-groups sh -c "head --bytes=1M /dev/zero >/share/home/alice/large"
@@ -58,14 +61,15 @@ print(*database.execute("select state from spawners"))
 
 @pytest.fixture(scope="module")
 def hub(release: str) -> Iterator[Hub]:
-    """A hub with three profiles; alice has a password."""
-    with Cluster(release, nodes=2, packages=PACKAGES, layer=notebooks.layer(release)) as cluster:
-        hub = Hub(cluster, jupyterhub_profiles=PROFILES)
+    """A hub with three profiles; alice and teacher have a password."""
+    users = {**USERS, **{name: 3000 + number for number, name in enumerate(["teacher", *CLASS])}}
+    with Cluster(release, nodes=2, packages=PACKAGES, layer=notebooks.layer(release), users=users) as cluster:
+        hub = Hub(cluster, jupyterhub_profiles=PROFILES, jupyterhub_administrators=["teacher"])
         cluster.run("pwconv")  # The users of a cluster are not in /etc/shadow.
         hub.configure()
         hub.start_proxy()
         hub.start()
-        cluster.run("chpasswd", text=f"alice:{PASSWORD}\n")
+        cluster.run("chpasswd", text=f"alice:{PASSWORD}\nteacher:{PASSWORD}\n")
         cluster.run("tee", "/tmp/student.py", text=STUDENT.read_text())
         yield hub
 
@@ -233,6 +237,18 @@ def test_a_notebook_starts_in_a_full_home_and_makes_room(hub: Hub, student: Call
         hub.cluster.wait_for(lambda: not hub.cluster.run("squeue", "--noheader"), 60, "no job")
         for name in (CONTROL, *hub.cluster.nodes):
             hub.cluster.run("umount", "--lazy", "/share/home/alice", on=name)
+
+
+def test_a_class_that_starts_at_once_waits_in_the_queue(hub: Hub, student: Callable[..., Any]) -> None:
+    token = student("login", "teacher", PASSWORD)
+    hub.cluster.run("scontrol", "update", "nodename=ALL", "state=drain", "reason=test")
+    answers = student("start_all", "teacher", token, "small", *CLASS)
+    waiting = hub.cluster.run("squeue", "--noheader", "--format=%u").split()
+    hub.cluster.run("scancel", "--name=notebook")
+    hub.cluster.run("scontrol", "update", "nodename=ALL", "state=resume")
+
+    assert {*answers} == {202}
+    assert sorted(waiting) == sorted(CLASS)
 
 
 def test_a_profile_that_does_not_exist_starts_nothing(hub: Hub, student: Callable[..., Any]) -> None:

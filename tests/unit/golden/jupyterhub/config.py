@@ -19,6 +19,8 @@ c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:401"
 c.JupyterHub.cleanup_servers = False
 c.JupyterHub.cleanup_proxy = False
+# Notebooks wait in Slurm's queue; JupyterHub would refuse the 101st that waits.
+c.JupyterHub.concurrent_spawn_limit = 0
 
 c.Authenticator.allow_all = True
 # Also before each start of a notebook: runuser(1) does not ask whether an account has expired.
