@@ -208,20 +208,6 @@ def test_the_groups_that_a_run_makes_are_internal() -> None:
     assert not [value for value in made if not re.match(r"__|\{\{ '__", value)]
 
 
-def test_a_tag_that_a_text_names_exists() -> None:
-    """Else ansible-playbook would do nothing, and report success."""
-    lists = re.findall(r"^ *tags: \[(.*)\]", _all("playbooks/*.yml"), re.MULTILINE)
-    known = {tag for words in lists for tag in words.split(", ")}
-    named = re.findall(r"--tags[ =]([a-z_,]+)", _all("**/*.md", "plugins/**/*.py", "scripts/**/*.py"))
-
-    assert named
-    assert {tag for words in named for tag in words.split(",") if tag} - known == set()
-
-
-def _all(*patterns: str) -> str:
-    return "\n".join(text(path) for path in matching(*patterns))
-
-
 GERUND_OR_OTHER = re.compile(r"\w+(?:ing|ed|[^s]s)")
 VERBS_LIKE_THAT = {"Bring", "Feed", "Need", "Ping", "Seed"}
 
