@@ -73,7 +73,7 @@ def test_what_cron_and_at_run_belongs_to_the_slice_of_its_user(service: str) -> 
     assert pam.plain(once) == DEBIAN[service]
 
 
-@pytest.mark.parametrize("service", set(DEBIAN) - {*pam.BACKGROUND})
+@pytest.mark.parametrize("service", sorted({*DEBIAN} - {*pam.BACKGROUND}))
 def test_limits_change_no_other_file(service: str) -> None:
     assert pam.limited(service, DEBIAN[service]) == DEBIAN[service]
 

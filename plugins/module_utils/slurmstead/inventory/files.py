@@ -99,7 +99,7 @@ def not_yaml(sources: Iterable[str]) -> Iterator[str]:
 
 
 def _compose(path: Path) -> Any:
-    """Return the YAML nodes of a file. A Python mapping would have lost the first of two keys, a number its spelling."""
+    """Return the YAML nodes of a file: Python values have lost the first of two keys, and the spelling of numbers."""
     return yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 

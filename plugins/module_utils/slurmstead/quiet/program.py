@@ -76,12 +76,12 @@ def begin(job: str) -> None:
     names = {*wanted.services, *(timer.service for timer in state.timers)} - {"", *wanted.keep}
     running = units.running(systemctl("show", *_fields(units.SERVICE_FIELDS), *sorted(names)))
     frozen = [service.name for service in running if service.started]
-    writes = {one.name: kernel.freezing(ROOT, one.group) for one in running}
+    freezing = {one.name: kernel.freezing(ROOT, one.group) for one in running}
     # Of all, because systemd does not thaw a service that is still freezing.
-    state = state.adding(files=[write for found in writes.values() for write in found], frozen=frozen)
+    state = state.adding(files=[write for writes in freezing.values() for write in writes], frozen=frozen)
     remember(state)
-    for name in writes.keys() - {*frozen}:
-        problems += kernel.apply(ROOT, writes[name])
+    for name in freezing.keys() - {*frozen}:
+        problems += kernel.apply(ROOT, freezing[name])
     for name in frozen:
         systemctl("freeze", name)
     log(f"job {job} is alone: {summary(state)}{'; '.join(['', *problems])}")
