@@ -263,9 +263,15 @@ def test_what_hurts_jobs_is_refused_with_the_way_to_do_it(running: Cluster) -> N
     assert (running.done, published(running)) == ([], CONF)
 
 
-def test_a_job_that_starts_while_the_gate_is_busy_counts(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("which", [1, 2], ids=["new files", "old files"])
+def test_a_job_that_starts_while_the_gate_is_busy_counts(
+    running: Cluster, monkeypatch: pytest.MonkeyPatch, which: int
+) -> None:
+    tried: list[int] = []
+
     def passage(*_: Any) -> Passage:
-        running.jobs = [RUNNING]
+        tried.append(which)
+        running.jobs = [RUNNING] if len(tried) == which else []
         return Passage(shown=LOADED)
 
     monkeypatch.setattr(gate_gate, "passage", passage)
@@ -293,6 +299,26 @@ def test_a_run_that_may_wait_drains_changes_and_resumes(running: Cluster) -> Non
 
     assert running.done == ["DRAIN n1", "restart", "reconfigure", "RESUME n1"]
     assert "CR_CPU" in running.memory
+
+
+def test_a_job_that_starts_while_a_run_that_waited_tries_its_files_is_waited_for(
+    running: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.jobs.append(RUNNING)
+    tried: list[int] = []
+
+    def passage(*_: object) -> Passage:
+        tried.append(len(running.jobs))
+        if len(tried) == 2:
+            running.jobs.append(Job("8", "RUNNING", "main", ("n2",)))
+        return Passage(shown=LOADED)
+
+    monkeypatch.setattr(gate_gate, "passage", passage)
+
+    run(running, CONF.replace("CR_Core", "CR_CPU"), when_idle=True)
+
+    assert tried[:3] == [1, 0, 0]
+    assert running.done == ["DRAIN n1", "DRAIN n2", "restart", "reconfigure", "RESUME n[1-2]"]
 
 
 def test_a_run_that_waits_changes_nothing_once_another_holds_the_cluster(

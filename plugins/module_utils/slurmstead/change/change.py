@@ -54,6 +54,9 @@ They are BatchStartTimeout and the timeout of a message, 10 each (_purge_missing
 SETTLE = 5.0
 """Seconds in which pending jobs start on freed resources, so that duplicate job numbers are found."""
 
+UNHEARD = "slurmctld does not show its queue, so blocking jobs are unknown; run it again"
+WAY = "To wait for these jobs and then make the change, set slurm_when_idle: true"
+
 COUNTED = "jobs-counted"
 """Name of a note: the start time of the slurmctld to which the workers last reported their jobs."""
 
@@ -129,25 +132,45 @@ class Run:
         bases = self._bases()
         old = bases[0]
         state = self.slurm.state() if answers else self._asleep(old, version)
-        verdict = self._judge(bases, version, state)
-        if answers and not verdict.plan.refusals:
-            # Jobs can have started while the gate ran.
-            state = self.slurm.state()
-            verdict = dataclasses.replace(verdict, plan=self._plan(bases, version, state))
-        waited = False
-        if verdict.plan.refusals and when_idle and not check_mode:
-            state = self._wait(verdict.plan, old, version)
-            verdict, waited = self._judge(bases, version, state), True
+        verdict, state = self._judge_again(bases, version, state, answers)
+        may_wait, until = when_idle and not check_mode, time.monotonic() + WAIT
+        while may_wait and verdict.plan.refusals and time.monotonic() < until:
+            state = self._wait(verdict.plan, old, version, until)
+            verdict, state = self._judge_again(bases, version, state, answers)
         if answers and not state.heard:
-            raise RefusedError("slurmctld does not show its queue, so blocking jobs are unknown; run it again")
+            raise RefusedError(UNHEARD)
         if verdict.plan.refusals:
-            way = [] if waited else ["To wait for these jobs and then make the change, set slurm_when_idle: true"]
-            raise RefusedError("\n".join([*verdict.plan.refusals, *way]))
+            raise RefusedError("\n".join(verdict.plan.refusals + ([] if may_wait else [WAY])))
         outcome = Outcome(True, self._lines(verdict.plan, old, answers), gate_seconds=verdict.gate_seconds)
         outcome.warnings = [str(finding) for finding in verdict.warnings]
         if not check_mode:
+            if old.get("slurm.conf") and answers:
+                state = self._keep_decisions(bases, version, verdict.plan, state, outcome)
             self._apply(verdict.plan, old, answers, state if answers else State(heard=False), outcome)
         return outcome
+
+    def _judge_again(
+        self, bases: list[dict[str, str]], version: str, state: State, answers: bool
+    ) -> tuple[change_check.Verdict, State]:
+        """Return the verdict, and the jobs afterwards: some can have started while the gate ran."""
+        verdict = self._judge(bases, version, state)
+        if answers and not verdict.plan.refusals:
+            state = self.slurm.state()
+            verdict = dataclasses.replace(verdict, plan=self._plan(bases, version, state))
+        return verdict, state
+
+    def _keep_decisions(
+        self, bases: list[dict[str, str]], version: str, plan: Plan, state: State, outcome: Outcome
+    ) -> State:
+        """Note the decisions before slurmctld reloads; return the jobs afterwards, because this takes another gate."""
+        if plan.action is Action.NOTHING and not self._ailment(answers=True):
+            return state
+        outcome.warnings += self.decisions.keep(bases[0])
+        state = self.slurm.state()
+        refusals = self._plan(bases, version, state).refusals if state.heard else [UNHEARD]
+        if refusals:
+            raise RefusedError("\n".join([*refusals, *self.decisions.finish()]))
+        return state
 
     def _asleep(self, old: Mapping[str, str], version: str) -> State:
         """Return the jobs in the saved state of a slurmctld that does not answer, if its files can load it."""
@@ -259,9 +282,6 @@ class Run:
             self.store.prove()
         if self.store.proven() is not None:
             self.patience = max(HEALTHY, SLOW * outcome.gate_seconds)
-        reloads = plan.action is not Action.NOTHING or bool(self._ailment(answers))
-        if old.get("slurm.conf") and answers and reloads:
-            outcome.warnings += self.decisions.keep(old)
         kept = self.store.publish(self.files)
         if kept:
             outcome.warnings.append(f"/etc/slurm had changes not made by Slurmstead; the files found are in {kept}")
@@ -344,9 +364,8 @@ class Run:
         self.slurm.reconfigure()
         return "The last good configuration is active again, and slurmctld runs with it"
 
-    def _wait(self, plan: Plan, old: Mapping[str, str], version: str) -> State:
+    def _wait(self, plan: Plan, old: Mapping[str, str], version: str, until: float) -> State:
         """Wait until no job blocks the plan; meanwhile nodes that must become idle accept no new jobs."""
-        until = time.monotonic() + WAIT
         while True:
             if plan.waiting_helps:
                 self.workers.drain(plan.blocked_nodes)
