@@ -91,6 +91,15 @@ def test_what_hurts_jobs_is_refused(busy: Cluster) -> None:
     assert seen(busy) == before
 
 
+def test_fewer_jobs_than_there_are_end_none(busy: Cluster) -> None:
+    before = queue(busy)
+
+    said = published(busy, MaxJobCount=5)
+
+    # 22.05 keeps all jobs, and accepts no new ones.
+    assert ("would be forgotten" in said["error"], queue(busy)) == (busy.release == "trixie", before)
+
+
 def test_an_edit_by_hand_is_put_right_and_said(busy: Cluster) -> None:
     before = busy.run("cat", CONF)
     busy.run("tee", "--append", CONF, text="MaxJobCount=7\n")

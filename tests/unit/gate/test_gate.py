@@ -149,6 +149,16 @@ def test_a_job_that_the_copied_state_does_not_have_is_not_missed() -> None:
     assert gate_verdict.job_findings("", LIVE, State()) == []
 
 
+def test_a_job_for_which_there_is_no_room_is_named() -> None:
+    log = "slurmctld: error: _create_job_record: MaxJobCount limit from slurm.conf reached (1)"
+    queue = read_queue("1|RUNNING|main|n1|1|None|alice")
+
+    (found,) = gate_verdict.job_findings(log, LIVE, queue)
+
+    assert str(found).startswith("job 2 (pending) would be forgotten")
+    assert gate_verdict.job_findings("", LIVE, queue) == []
+
+
 def test_without_a_live_controller_the_gates_queue_is_what_counts() -> None:
     found = gate_verdict.job_findings(
         LOG, State(heard=False), read_queue("1|NODE_FAIL|main||1|NodeDown|alice|x\n2|PENDING|main||2||alice|x")

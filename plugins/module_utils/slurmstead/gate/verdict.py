@@ -28,6 +28,9 @@ NOISE = re.compile(
 )
 """Errors that also occur with a good configuration, or only because of the gate."""
 
+FULL = "MaxJobCount limit"
+"""What slurmctld reports when the state has too many jobs. 24.11 then forgets the rest, 22.05 does not."""
+
 CONSEQUENCE = re.compile(r"Unable to process|Could not open/read/parse|[Ff]ailed to initialize")
 """Fatal messages that follow the actual cause."""
 
@@ -112,13 +115,14 @@ def job_findings(log: str, live: State, gated: State) -> list[Finding]:
     """Return a finding for each job that the configuration would end, requeue or forget.
 
     The copied state is some seconds old (SAVE_MAX_WAIT in src/slurmctld/state_save.c): a job missing from it does not
-    count as lost, and a job pending in it was only requeued if slurmctld reports that. If no controller runs, the
-    gate's queue is the only source.
+    count as lost, unless there are too many jobs, and a job pending in it was only requeued if slurmctld reports that.
+    If no controller runs, the gate's queue is the only source.
     """
     known, after = recovered(log), slurm_jobs.by_number(gated)
     if live.heard:
         started = {number for number, job in after.items() if job.pending and job.reason not in slurm_jobs.KILLED_BY}
-        lost = slurm_jobs.lost((job for job in live.live if job.number in known - started), after)
+        doubted = known - started | ({job.number for job in live.live} - after.keys() if FULL in log else set())
+        lost = slurm_jobs.lost((job for job in live.live if job.number in doubted), after)
     else:
         lost = slurm_jobs.lost((Job(number, "RUNNING") for number in known if _hurt(after.get(number))), after)
     return [
