@@ -77,3 +77,11 @@ def test_the_table_has_each_mistake_once() -> None:
 
     assert len(names) == len(set(names)) >= 34
     assert {mistake.by for mistake in MISTAKES} == {"lint", "gate", "machine", "words", "plan"}
+
+
+def test_a_worker_that_was_never_measured_is_explained() -> None:
+    (found,) = conf_lint.lint({"slurm.conf": "NodeName=n1\nPartitionName=main Nodes=n[1-2]\n"})
+
+    assert str(found).endswith(
+        "n2 has no NodeName line; known nodes: n1; a new worker has none until a run has measured it, so switch it on"
+    )

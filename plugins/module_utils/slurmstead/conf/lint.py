@@ -73,8 +73,9 @@ def _host_lists(model: Model) -> Iterator[Problem]:
             yield nodes.line, f"{nodes.key}: {error}", "write names and ranges, as in node[1-4,7]"
             continue
         if unknown:
-            known = compress(model.nodes) or "none"
-            yield nodes.line, f"{compress(unknown)} has no NodeName line", f"known nodes: {known}"
+            known = f"known nodes: {compress(model.nodes) or 'none'}"
+            advice = f"{known}; a new worker has none until a run has measured it, so switch it on"
+            yield nodes.line, f"{compress(unknown)} has no NodeName line", advice
 
 
 def _repetitions(model: Model) -> Iterator[Problem]:
