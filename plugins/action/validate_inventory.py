@@ -5,6 +5,7 @@ Arguments:
 
 control, nfs_server, workers   names of the cluster's groups
 optional_roles                 roles that apply only to hosts that set one of their variables; default none
+hardware                       directory of the records of measured hardware; default none
 files                          directory whose drop-ins, people.yml and vpn.yml are checked; default none
 
 It checks all hosts, also with --limit: an address used twice is wrong whichever host is being configured.
@@ -35,7 +36,7 @@ CLUSTER_VARS = PROJECT / "playbooks/vars/cluster.yml"
 # ansible-core extends this path for modules on their way to a machine, not for plugins on the controller.
 ansible.module_utils.__path__.append(str(PROJECT / "plugins/module_utils"))
 
-from ansible.module_utils.slurmstead.inventory import people, vpn
+from ansible.module_utils.slurmstead.inventory import people, records, vpn
 from ansible.module_utils.slurmstead.inventory.check import problems
 from ansible.module_utils.slurmstead.inventory.files import (
     drop_ins,
@@ -53,14 +54,14 @@ class ActionModule(ActionBase):
 
     _requires_connection = False
     _supports_check_mode = True
-    _VALID_ARGS = frozenset({"control", "nfs_server", "workers", "optional_roles", "files"})
+    _VALID_ARGS = frozenset({"control", "nfs_server", "workers", "optional_roles", "files", "hardware"})
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Fail with all problems of the inventory in one message, one per line."""
         result: dict[str, Any] = super().run(tmp, task_vars)
         task_vars = task_vars or {}
         args = self._task.args
-        missing = sorted(self._VALID_ARGS - {"optional_roles", "files"} - set(args))
+        missing = sorted(self._VALID_ARGS - {"optional_roles", "files", "hardware"} - set(args))
         if missing:
             raise AnsibleActionFail(f"validate_inventory needs the names of these groups: {', '.join(missing)}.")
         groups = Groups(args["control"], args["nfs_server"], args["workers"])
@@ -71,6 +72,8 @@ class ActionModule(ActionBase):
         )
         inventory = self._inventory(task_vars, specs)
         found = problems(inventory, groups, specs)
+        if args.get("hardware"):
+            found += records.problems(args["hardware"])
         if args.get("files"):
             found += people.problems(inventory, args["files"], groups.control)
             network = str(specs.options["vpn_network"]["default"])

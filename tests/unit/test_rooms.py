@@ -54,7 +54,7 @@ PLUGINS = House(
         "doctor": "accounting change gate conf hardware workers slurm identity reach",
         "change": "gate conf workers slurm reach",
         "gate": "conf slurm",
-        "inventory": "accounting conf jupyterhub network power slurm storage identity people sandbox vpn",
+        "inventory": "accounting conf hardware jupyterhub network power slurm storage identity people sandbox vpn",
         "people": "identity",
         "hardware": "conf reach",
         "accounting": "reach",

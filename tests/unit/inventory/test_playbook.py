@@ -104,6 +104,17 @@ def test_a_host_that_stands_twice_is_named_with_both_lines(validate: Validate) -
     )
 
 
+def test_a_record_of_hardware_with_a_merge_conflict_is_refused(validate: Validate) -> None:
+    both = "cpus: 4\n<<<<<<< ours\nmemory: 1\n=======\nmemory: 2\n>>>>>>> theirs\n"
+    files = {"hosts.yml": HOSTS + GROUPS, "hardware/node1.yml": both, "hardware/node2.yml": "", "hardware/n.yml": "- 1"}
+
+    found = problems(validate(files))
+
+    listed, conflicting = [problem.rpartition("hardware/")[2] for problem in found]
+    assert listed.startswith("n.yml: expected measured hardware, found [1].")
+    assert conflicting.startswith("node1.yml: expected measured hardware, found no YAML (")
+
+
 def test_a_time_that_yaml_reads_as_a_number_is_refused(validate: Validate) -> None:
     times = "slurm_partitions:\n  main: {Nodes: ALL, DefaultTime: '1:00:00',\n    MaxTime: 24:00:00}\n"
 

@@ -32,8 +32,15 @@ SHRINKS = ("cpus", "memory")
 UNITS = {"memory": " MiB"}
 
 
+ADVICE = "Correct it, or delete it and run `stead up`"
+
+
 class RecordError(Exception):
     """A record cannot be read; the text names the file and what to do."""
+
+    def __init__(self, path: pathlib.Path, wrong: str) -> None:
+        super().__init__(f"{path}: {wrong}. {ADVICE}")
+        self.wrong = wrong
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
@@ -44,7 +51,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
         known = f"no YAML ({' '.join(str(error).split())})"
     if isinstance(known, dict):
         return known
-    raise RecordError(f"{path}: expected measured hardware, found {known}. Correct it, or delete it and run `stead up`")
+    raise RecordError(path, f"expected measured hardware, found {known}")
 
 
 def same_memory(known: Any, measured: Any) -> bool:
