@@ -92,6 +92,11 @@ def plan(params: dict[str, Any], people: list[str]) -> list[Change]:
     left = {name for name, made in (departures.read() or {}).items() if made.left}
     people = [name for name in people if name not in left or name not in found.defaults]
     new = wanted(Declared(**{name: params[name] for name in names}), people)
+    if why := [*difference.needed(params["remove_accounts"], new, found)]:
+        raise ValueError(
+            f"shares_remove_accounts has {'; '.join(why)}; nothing was changed. Move what is in it to another account, "
+            "or take it out of shares_remove_accounts"
+        )
     gone = difference.removals(cluster, params["remove_users"], params["remove_accounts"], found)
     return [*difference.changes(cluster, new, found), *gone]
 

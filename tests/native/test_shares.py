@@ -25,7 +25,7 @@ def plan():
         assert not code, err
     found = difference.read(answers)
     given = json.loads(GIVEN)
-    gone = difference.removals("native", given.pop("remove", []), [], found)
+    gone = difference.removals("native", given.pop("remove", []), given.pop("remove_accounts", []), found)
     return [*difference.changes("native", wanted(Declared(**given), ["bob"]), found), *gone]
 
 changes = plan()
@@ -187,6 +187,16 @@ def test_limits_are_changed_and_cleared(course: Cluster) -> None:
     shown = course.run("sacctmgr", "-nP", "show", "assoc", "account=course", "format=User,GrpTRES,MaxJobs,MaxWall")
     assert "|cpu=6||" in shown.splitlines()
     keep(course, **{**COURSE, "accounts": {"course": {"GrpTRES": None}}})
+
+
+@pytest.mark.slow
+def test_accounts_go_with_those_below_them(course: Cluster) -> None:
+    keep(course, **{**COURSE, "accounts": {"above": {}, "below": {"Parent": "above"}}})
+
+    lines = keep(course, **{**COURSE, "remove_accounts": ["above", "below"]})
+
+    assert lines == ["- account below", "- account above"]
+    assert "above" not in course.run("sacctmgr", "-nP", "show", "assoc", "format=Account")
 
 
 @pytest.mark.slow

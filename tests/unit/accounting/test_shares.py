@@ -151,6 +151,30 @@ def test_removal_is_told_and_finds_what_is_there() -> None:
     assert [change.line for change in found] == ["- user ann", "- account bio"]
 
 
+def test_an_account_is_removed_before_its_parent() -> None:
+    present = made(Declared(accounts={"a": {}, "b": {"Parent": "a"}}))
+
+    assert [one.line for one in difference.removals("c", [], ["a", "b"], present)] == ["- account b", "- account a"]
+
+
+def test_an_account_that_is_needed_is_not_removed() -> None:
+    declared = Declared("lab", people=(ANN,), accounts={"bio": {"Parent": "uni"}, "spare": {}})
+    present = made(declared)
+    more = Present(present.qos, present.accounts, {**present.parents, "own": "guests", "guests": "root"}, {}, {})
+
+    def refused(*accounts: str) -> list[str]:
+        return [*difference.needed(accounts, wanted(declared), more)]
+
+    assert refused("bio", "uni", "spare", "guests") == [
+        "bio, the account of user ann",
+        "guests, which is above own",
+        "spare, which is declared or belongs to the template",
+        "uni, which is declared or belongs to the template",
+    ]
+    assert refused("uni") == ["uni, which is above bio"]
+    assert refused("guests", "own", "home") == []
+
+
 @pytest.mark.parametrize(
     ("key", "one", "other"),
     [

@@ -28,3 +28,15 @@ def test_who_left_keeps_the_account_and_its_limits(
     assert not [line for line in lines if "ann" in line]
     # Without an account, pending jobs of bob's would be refused.
     assert [line for line in lines if "bob" in line and line.startswith("add user")]
+
+
+def test_an_account_in_use_is_not_removed(
+    load_module: Callable[[str], types.ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load_module("slurm_shares")
+    monkeypatch.setattr(departures, "read", dict)
+    monkeypatch.setattr(module, "present", lambda *_: Present(parents={"home": "root"}))
+    params = {"cluster": "c", "host": "h", "template": "home", "low": "none", "people": [], "accounts": {}}
+
+    with pytest.raises(ValueError, match="shares_remove_accounts has home, the account of user ann; nothing was"):
+        module.plan(params | {"users": {}, "qos": {}, "remove_users": [], "remove_accounts": ["home"]}, ["ann"])

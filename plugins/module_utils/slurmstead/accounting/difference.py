@@ -178,9 +178,24 @@ def removals(cluster: str, users: Sequence[str], accounts: Sequence[str], presen
     gone = [
         Change(f"remove user where name={','.join(found)} cluster={cluster}", f"- {_people(found)}") if found else None
     ]
+    # 24.11 removes an account without those below it, and then cannot show any.
     gone += [
         Change(f"remove account where name={name} cluster={cluster}", f"- account {name}")
-        for name in sorted(accounts)
-        if name in present.accounts
+        for name in reversed(_from_the_root(present.parents))
+        if name in accounts
     ]
     return [change for change in gone if change]
+
+
+def needed(accounts: Sequence[str], wanted: Wanted, present: Present) -> Iterator[str]:
+    """Yield why accounts must not be removed. Slurm would remove all users in them, too, and refuse their jobs."""
+    parents = {**present.parents, **{name: wanted.parents[name] for name in wanted.placed}}
+    for name in sorted(accounts):
+        users = [user for user, one in sorted(wanted.users.items()) if one.account == name]
+        below = [one for one, parent in sorted(parents.items()) if parent == name and one not in accounts]
+        if users:
+            yield f"{name}, the account of {_people(users)}"
+        elif below:
+            yield f"{name}, which is above {', '.join(below)}"
+        elif name in wanted.parents:
+            yield f"{name}, which is declared or belongs to the template"
