@@ -856,6 +856,15 @@ SLURM_CASES = {
     ),
 }
 
+QUIET_CASES = {
+    "a timer without its kind": case(
+        "quiet_keep", ["certbot"], 'has "certbot", which is not the name of a unit. End it with .timer or .service.'
+    ),
+    "a service that jobs need": case(
+        "quiet_services", ["slurmd.service"], "has slurmd.service, but jobs need it. Remove it."
+    ),
+}
+
 SHARE_CASES = {
     "an unknown key of an account": case(
         "shares_accounts",
@@ -986,6 +995,7 @@ CASES = {
     **ROUTER_CASES,
     **SLURM_CASES,
     **ENGINE_CASES,
+    **QUIET_CASES,
     **SHARE_CASES,
     **PACKAGE_CASES,
     **LAB_CASES,

@@ -114,6 +114,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     network.the_pool_is_inside,
     network.the_bmcs_are_apart,
     network.macs_are_macs,
+    quiet.quiet_units_are_possible,
     sandbox.sandbox_paths_can_be_shown,
     sandbox.sandbox_images_have_names,
     sandbox.sandbox_processes_are_possible,

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.slurmstead.conf.partitions import QUIET
-from ansible.module_utils.slurmstead.inventory.model import HostViolation, in_words
+from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, in_words, shown
+
+NEVER_FROZEN = ("munge", "slurmd")
+"""Services without which no job starts, nor does what would thaw them."""
 
 
 def quiet_nodes_are_only_workers(
@@ -48,6 +51,16 @@ def quiet_nodes_are_shared_by_name_only(
                     f"{name}: Nodes: ALL includes {in_words(quiet)}, whose slurm_quiet is true",
                     "Name its nodes; a job of it on a quiet node keeps jobs of quiet waiting",
                 )
+
+
+def quiet_units_are_possible(quiet_keep: Sequence[str], quiet_services: Sequence[str]) -> Iterator[Violation]:
+    """What is kept has its full name, or nothing would be kept; what jobs need is not frozen."""
+    for name in quiet_keep:
+        if not name.endswith((".timer", ".service")):
+            yield "quiet_keep", f"has {shown(name)}, which is not the name of a unit", "End it with .timer or .service"
+    for name in quiet_services:
+        if name.removesuffix(".service") in NEVER_FROZEN:
+            yield "quiet_services", f"has {name}, but jobs need it", "Remove it"
 
 
 def system_cores_are_a_number_of_cores(slurm_system_cores: Mapping[str, int]) -> Iterator[HostViolation]:
