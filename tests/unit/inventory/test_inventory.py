@@ -225,6 +225,14 @@ VARIABLE_CASES = {
         {"accounts_users": [{"name": "alice", "uid": "two"}]},
         'accounts_users (node1): [0].uid is "two". Write a whole number.',
     ),
+    "an empty entry of a list": (
+        {"scratch_disks": [None]},
+        "scratch_disks (node1): [0] is empty. Write a path, or remove it.",
+    ),
+    "an empty mapping in a list": (
+        {"accounts_users": [{"name": "alice", "uid": 2001}, None]},
+        "accounts_users (node1): [1] is empty. Write a mapping, or remove it.",
+    ),
     "a value that cannot be computed": (
         {"slurm_partitions": Variable(origin="inventory/hosts.yml:7", error="cannot be computed: 'mian' is undefined")},
         "slurm_partitions (node1; inventory/hosts.yml:7): cannot be computed: 'mian' is undefined. "

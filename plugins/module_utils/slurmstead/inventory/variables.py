@@ -189,6 +189,8 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
     elif kind == "list":
         item = _element(option)
         for number, part in enumerate(value):
+            if part is None:
+                yield f"{place}[{number}] is empty", f"Write {TYPE_WORDS[item['type']]}, or remove it"
             yield from faults(f"{place}[{number}]", item, part)
     elif kind == "dict":
         yield from _mapping_faults(place, option, value)
