@@ -135,6 +135,21 @@ ADDRESS_CASES = {
         "0.0.0.0",
         "is 0.0.0.0, which cannot be a node's address. Write its address in the cluster's network.",
     ),
+    "broadcast": case(
+        "os_address",
+        "255.255.255.255",
+        "is 255.255.255.255, which cannot be a node's address. Write its address in the cluster's network.",
+    ),
+    "an IPv4 address as IPv6": case(
+        "os_address",
+        "::ffff:192.168.1.9",
+        "is ::ffff:192.168.1.9, which cannot be a node's address. Write its address in the cluster's network.",
+    ),
+    "an IPv6 address with an interface": case(
+        "os_address",
+        "fd00::1%eth0",
+        "is fd00::1%eth0, which cannot be a node's address. Write its address in the cluster's network.",
+    ),
     "link-local": case(
         "os_address",
         "169.254.1.1",

@@ -16,7 +16,7 @@ HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def address_is_usable(os_address: str) -> Iterator[Violation]:
-    """Other nodes must reach this node at its address: not loopback (Debian's 127.0.1.1), multicast or unspecified."""
+    """Other nodes must reach this node at its address: not loopback (Debian's 127.0.1.1) or multicast."""
     try:
         address = ipaddress.ip_address(os_address)
     except ValueError:
@@ -28,10 +28,16 @@ def address_is_usable(os_address: str) -> Iterator[Violation]:
             f"is {address}, which other nodes cannot reach",
             "Write its address in the cluster's network",
         )
-    elif address.is_multicast or address.is_unspecified or address.is_link_local:
+    elif (
+        address.is_multicast
+        or address.is_unspecified
+        or address.is_link_local
+        or address.is_reserved  # also 255.255.255.255 and ::ffff:192.168.1.1
+        or "%" in os_address
+    ):
         yield (
             "os_address",
-            f"is {address}, which cannot be a node's address",
+            f"is {os_address}, which cannot be a node's address",
             "Write its address in the cluster's network",
         )
 
