@@ -32,7 +32,8 @@ def address_is_usable(os_address: str) -> Iterator[Violation]:
         address.is_multicast
         or address.is_unspecified
         or address.is_link_local
-        or address.is_reserved  # also 255.255.255.255 and ::ffff:192.168.1.1
+        or address.is_reserved
+        or getattr(address, "ipv4_mapped", None)
         or "%" in os_address
     ):
         yield (
