@@ -46,7 +46,7 @@ def wait(net: Network, on: str, address: str, port: int) -> None:
 @pytest.fixture(scope="module")
 def net(release: str) -> Iterator[Network]:
     """The router `control` with the cache between an archive outside, and `node1` and `node2`."""
-    with Network(release, tuple(sorted((*PACKAGES, "apt", "apt-cacher-ng")))) as net:
+    with Network(release, tuple(sorted((*PACKAGES, "apt", "apt-cacher-ng", "systemd")))) as net:
         for name in ("control", "outside", "node1", "node2"):
             net.machine(name)
         net.cable("control", "out0", "outside", "eth0")
@@ -100,6 +100,19 @@ def test_the_cache_has_no_page_that_deletes(net: Network) -> None:
     ask = f"import urllib.request as u; print(u.urlopen('http://{SERVER}:3142/acng-report.html').read().decode())"
 
     assert "Delete" not in net.ask("python3", "-c", ask, on="node1")[1]
+
+
+def test_the_cache_loses_what_no_machine_asks_for(net: Network) -> None:
+    for name in ("used_1_all.deb", "unused_1_all.deb"):
+        download(net, "node1", name)
+    net.run("sh", "-c", "find /var/cache/apt-cacher-ng -type f -exec touch --date='100 days ago' {} +")
+    assert download(net, "node2", "used_1_all.deb") == []
+    # The test cannot set the third time, that of the last change of the file's attributes.
+    write(net, "/etc/tmpfiles.d/slurmstead-cache.conf", render("tmpfiles.conf").replace("90d", "am:90d"))
+    net.run("systemd-tmpfiles", "--clean", "slurmstead-cache.conf")
+
+    assert download(net, "node2", "used_1_all.deb") == []
+    assert download(net, "node2", "unused_1_all.deb") == ["192.168.1.7"]
 
 
 def test_the_unit_does_not_start_before_its_address_is_there(net: Network) -> None:
