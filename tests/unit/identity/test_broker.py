@@ -75,6 +75,30 @@ def test_a_port_belongs_to_a_user_for_ever() -> None:
     assert broker.redis_ports(after) == {"carol": 6379, "alice": 6380, "bob": 6381}
 
 
+def test_without_a_free_port_a_new_user_gets_that_of_one_who_had_left_before() -> None:
+    first = [f"first{number}" for number in range(215)]
+    second = [f"second{number}" for number in range(205)]
+    left = broker.with_passwords(broker.with_passwords({}, ["alice", *first]), ["alice"])
+    before = broker.with_passwords(left, ["alice", *second])
+    after = broker.with_passwords(before, ["alice", *second, "carol", "dave"])
+    ports = broker.redis_ports(after)
+
+    assert {user: port for user, port in ports.items() if user in before} == {
+        user: port for user, port in broker.redis_ports(before).items() if user not in ("first0", "first1")
+    }
+    assert [ports["carol"], ports["dave"]] == [6380, 6381]
+    assert after["alice"] == before["alice"] and "" not in (after["carol"], after["dave"])
+
+
+def test_the_port_of_a_user_who_leaves_now_is_not_given_to_another() -> None:
+    """The Redis of that user still runs."""
+    before = broker.with_passwords({}, [f"user{number}" for number in range(len(broker.REDIS_PORTS))])
+    after = broker.with_passwords(before, ["carol"])
+
+    assert after["user0"] == ""
+    assert len(after) > len(broker.REDIS_PORTS)
+
+
 def test_the_table_keeps_other_users_off_all_ports() -> None:
     redis = broker.REDIS_PORTS
 

@@ -33,9 +33,15 @@ Passwords = Mapping[str, str]
 def with_passwords(known: Passwords, users: Iterable[str]) -> dict[str, str]:
     """Return a password for each user, known or new, and none (an empty one) for former users.
 
-    Passwords need no quoting in a URL. A former user who comes back gets a new one.
+    Passwords need no quoting in a URL. A former user who comes back gets a new one. If there are no more ports, new
+    users replace those who left before this run, so all others keep theirs.
     """
-    former = dict.fromkeys(known, "")
+    users = list(users)
+    new = [user for user in users if user not in known]
+    left = [user for user, password in known.items() if not password and user not in users]
+    surplus = max(0, len(known) + len(new) - len(REDIS_PORTS))
+    successors = dict(zip(left, new[:surplus], strict=False))
+    former = dict.fromkeys((successors.get(user, user) for user in known), "")
     return former | {user: known.get(user) or secrets.token_urlsafe(32) for user in users}
 
 
@@ -76,7 +82,7 @@ def definitions(passwords: Passwords, users: Iterable[str]) -> str:
 
 
 def redis_ports(passwords: Passwords) -> dict[str, int]:
-    """Return the port of each user's Redis: it stays the same, because users are only added to the passwords.
+    """Return the port of each user's Redis: it stays the same, because users keep their place among the passwords.
 
     :raises ValueError: there were more users than ports
     """
