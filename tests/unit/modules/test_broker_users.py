@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import stat
+import subprocess
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from slurmstead.paths import ROOT
 
 RunModule = Callable[..., Any]
 
@@ -93,6 +98,35 @@ def test_more_users_than_ports_stop_the_run(run_module: RunModule, passwords: pa
     assert outcome.failed
     assert "500 current and former users, but there are 421 ports" in outcome.message
     assert not passwords.exists()
+
+
+def test_the_reason_of_a_failure_is_not_hidden(tmp_path: pathlib.Path) -> None:
+    """A task with no_log hides its own message from `stead up`."""
+    variables = {
+        "ansible_python_interpreter": sys.executable,
+        "celery_broker_accounts": [f"user{number}" for number in range(500)],
+        "celery_broker_address": "10.0.0.3",
+        "celery_broker_host": "localhost",
+    }
+    tasks = [{"ansible.builtin.include_tasks": str(ROOT / "roles/celery_broker/tasks/passwords.yml")}]
+    play = {"hosts": "localhost", "gather_facts": False, "vars": variables, "tasks": tasks}
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    done = subprocess.run(
+        [sys.executable, "-m", "ansible.cli.playbook", "-i", "localhost,", "-c", "local", str(tmp_path / "play.yml")],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "ANSIBLE_LOCAL_TEMP": str(tmp_path / "local"),
+            "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 2
+    assert "500 current and former users" in done.stdout
+    assert "censored" not in done.stdout
 
 
 def test_a_broken_file_is_left_alone(run_module: RunModule, passwords: pathlib.Path) -> None:
