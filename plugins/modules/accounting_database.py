@@ -149,7 +149,8 @@ def main() -> None:
     text = storage.settings(module.params["memory"] or storage.buffer_size(storage.memory()))
     old = storage.SETTINGS.read_text() if storage.SETTINGS.is_file() else ""
     name = str(storage.SETTINGS)
-    diff = [{"prepared": "\n".join(difflib.unified_diff(old.splitlines(), text.splitlines(), name, name, lineterm=""))}]
+    lines = difflib.unified_diff(old.splitlines(), text.splitlines(), name, name, lineterm="")
+    diff = [{"prepared": "".join(f"{line}\n" for line in lines)}]
     try:
         if module.params["state"] == "stopped":
             notes = list(stop(dry))

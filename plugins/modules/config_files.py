@@ -202,18 +202,18 @@ class Entry:
         """Return whether the running service no longer has what it read from the file."""
         return bool(self.loaded and not self.skipped and module.run_command(shlex.split(self.loaded))[0])
 
-    def diff(self) -> dict[str, str]:
-        """Return the change as Ansible shows it."""
+    def diff(self) -> str:
+        """Return the change as `--diff` shows it."""
         name = str(self.path)
         if self.state == "file" and self.content_differs():
             old, new = (
                 (content or b"").decode(errors="replace").splitlines() for content in (self.before, self.content)
             )
             lines = difflib.unified_diff(old, new, name, name, lineterm="")
-            return {"prepared": "\n".join(lines)}
+            return "\n".join(lines)
         if self.state == "absent":
-            return {"prepared": f"removed {name}"}
-        return {"prepared": f"{name}: {self.state}, {self.owner}:{self.group} {self.mode:04o}"}
+            return f"removed {name}"
+        return f"{name}: {self.state}, {self.owner}:{self.group} {self.mode:04o}"
 
     def set_attributes(self, path: pathlib.Path) -> None:
         """Give a path the wanted owner and mode."""
@@ -360,15 +360,14 @@ def main() -> None:
                 pending.run(command, module)
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"cannot write the files: {in_words(error)}")
+    shown = [entry.diff() for entry in touched]
+    shown += [f"{entry.path} is not loaded" for entry in lost] + [f"still to do: {command}" for command in left]
     module.exit_json(
         changed=bool(touched or lost or left),
         changed_paths=[str(entry.path) for entry in touched],
         commands=commands,
-        diff=[
-            *(entry.diff() for entry in touched),
-            *({"prepared": f"{entry.path} is not loaded"} for entry in lost),
-            *({"prepared": f"still to do: {command}"} for command in left),
-        ],
+        # Ansible prints them without a line break in between.
+        diff=[{"prepared": f"{text}\n"} for text in shown],
     )
 
 

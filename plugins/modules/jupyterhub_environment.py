@@ -89,7 +89,7 @@ def main() -> None:
                 wanted.publish()
     except (OSError, tarfile.TarError, environment.InstallError) as error:
         module.fail_json(msg=f"{wanted.path} cannot be installed: {error}")
-    diff = [{"prepared": line} for line in shown]
+    diff = [{"prepared": f"{line}\n"} for line in shown]
     module.exit_json(changed=bool(shown), path=str(wanted.path), diff=diff, **said)
 
 

@@ -59,7 +59,8 @@ def main() -> None:
         digest = "new" if missing and module.check_mode else wanted.digest(own)
     except (OSError, certificate.CertificateError) as error:
         module.fail_json(msg=f"{wanted.directory}: {error}")
-    module.exit_json(changed=bool(missing), digest=digest, made=missing, diff=[{"prepared": line} for line in missing])
+    diff = [{"prepared": f"{line}\n"} for line in missing]
+    module.exit_json(changed=bool(missing), digest=digest, made=missing, diff=diff)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def difference(files: dict[Path, str | None]) -> list[dict[str, str]]:
     for path, text in files.items():
         old = path.read_text() if path.is_file() else ""
         lines = difflib.unified_diff(old.splitlines(), (text or "").splitlines(), str(path), str(path), lineterm="")
-        shown.append({"prepared": "\n".join(lines)})
+        shown.append({"prepared": "".join(f"{line}\n" for line in lines)})
     return shown
 
 

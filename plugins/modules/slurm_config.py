@@ -78,7 +78,7 @@ def diff(before: Mapping[str, str], files: Mapping[str, str], directory: str) ->
         path, old = f"{directory}/{name}", before.get(name, "")
         if new and old != new:
             lines = difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
-            shown.append({"prepared": "\n".join(lines)})
+            shown.append({"prepared": "".join(f"{line}\n" for line in lines)})
     return shown
 
 

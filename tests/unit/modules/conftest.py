@@ -57,7 +57,7 @@ class Outcome:
     @property
     def diff(self) -> str:
         """What `--diff` shows."""
-        return "\n".join(part["prepared"] for part in self.result["diff"])
+        return "".join(part["prepared"] for part in self.result["diff"])
 
 
 class RunModule(Protocol):

@@ -112,6 +112,15 @@ def test_a_second_run_changes_nothing(put: RunModule, tmp_path: pathlib.Path) ->
     assert tree(tmp_path) == before
 
 
+def test_the_differences_of_two_files_are_lines_of_their_own(put: RunModule, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "old").touch()
+    file = tmp_path / "new"
+
+    done = put({"path": file, "content": "1\n"}, {"path": tmp_path / "old", "state": "absent"}, check=True)
+
+    assert done.diff == f"--- {file}\n+++ {file}\n@@ -0,0 +1 @@\n+1\nremoved {tmp_path}/old\n"
+
+
 def test_only_what_differs_is_named_and_replaced(put: RunModule, tmp_path: pathlib.Path) -> None:
     same, other = tmp_path / "same", tmp_path / "other"
     put({"path": same, "content": "1"}, {"path": other, "content": "1"})
@@ -523,7 +532,7 @@ def test_a_file_that_the_service_lost_is_loaded_again(put: RunModule, tmp_path: 
     loaded.unlink()
 
     shown = put(file, pending=pending, check=True)
-    assert (shown.changed, shown.diff, loaded.exists()) == (True, f"{tmp_path}/table.nft is not loaded", False)
+    assert (shown.changed, shown.diff, loaded.exists()) == (True, f"{tmp_path}/table.nft is not loaded\n", False)
     assert (put(file, pending=pending).changed, loaded.exists()) == (True, True)
     assert not put(file, pending=pending).changed
 
