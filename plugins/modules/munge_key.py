@@ -11,11 +11,13 @@ description:
   - Installs the key, readable by munged alone. Restarts munged if it started before the key was installed (also if an
     earlier run installed the key and was interrupted before the restart), or if it does not answer.
   - Without a key, fails unless MUNGE is installed on the node.
+  - With I(create), only makes a key where there is none, or an empty file that a power cut left.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   content_base64: {type: str, description: The key.}
+  create: {type: bool, default: false, description: Make a key if there is none.}
   generate: {type: bool, default: false, description: Return a new key; it is not written to disk.}
 author: [Slurmstead]
 """
@@ -52,23 +54,34 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "content_base64": {"type": "str", "no_log": True},
+            "create": {"type": "bool", "default": False},
             "generate": {"type": "bool", "default": False},
         },
-        mutually_exclusive=[("content_base64", "generate")],
+        mutually_exclusive=[("content_base64", "create", "generate")],
         supports_check_mode=True,
     )
     if not munge.is_installed():
-        if module.params["content_base64"] is not None and module.check_mode:
+        if (module.params["content_base64"] is not None or module.params["create"]) and module.check_mode:
             module.exit_json(changed=True)
         module.fail_json(msg="MUNGE is not installed here; run `stead up` without --tags")
     if module.params["generate"]:
         module.exit_json(changed=False, content=base64.b64encode(secrets.token_bytes(LENGTH)).decode())
-    if module.params["content_base64"] is None:
+    if module.params["content_base64"] is None and not module.params["create"]:
         module.exit_json(changed=False)
     try:
+        if module.params["create"]:
+            module.exit_json(changed=create(module.check_mode))
         module.exit_json(changed=bring(base64.b64decode(module.params["content_base64"]), module))
     except OSError as error:
         module.fail_json(msg=f"cannot install the key: {error}")
+
+
+def create(check_mode: bool) -> bool:
+    """Make a key if there is none; return whether there was none."""
+    missing = not munge.is_there()
+    if missing and not check_mode:
+        munge.write(secrets.token_bytes(LENGTH))
+    return missing
 
 
 def bring(content: bytes, module: AnsibleModule) -> bool:

@@ -32,6 +32,14 @@ def daemon(key: pathlib.Path) -> Iterator[int]:
         process.kill()
 
 
+def test_an_empty_file_is_no_key(tmp_path: pathlib.Path, key: pathlib.Path) -> None:
+    (tmp_path / "empty").touch()
+
+    assert munge.is_there(key)
+    assert not munge.is_there(tmp_path / "empty")
+    assert not munge.is_there(tmp_path / "missing")
+
+
 def test_a_key_is_readable_by_its_owner_alone(key: pathlib.Path) -> None:
     assert key.stat().st_mode & 0o7777 == 0o400
     assert munge.is_right(b"first", key, ME)

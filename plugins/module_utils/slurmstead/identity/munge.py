@@ -21,6 +21,11 @@ MODE = 0o400
 """Mode of the key: only its owner can read it (munge(7))."""
 
 
+def is_there(path: pathlib.Path = KEY) -> bool:
+    """Say whether there is a key. A power cut can leave an empty file, with which munged does not start."""
+    return path.is_file() and path.stat().st_size > 0
+
+
 def is_installed(user: str = USER) -> bool:
     """Say whether this node has the account of the daemon."""
     try:
