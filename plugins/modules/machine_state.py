@@ -21,6 +21,7 @@ options:
   address: {type: str, required: true, description: Declared address of the machine.}
   groups: {type: list, elements: dict, default: [], description: 'Declared groups, see M(local_accounts).'}
   users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
+  has_people: {type: bool, default: true, description: Whether the site has a people.yml.}
   node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
   is_control: {type: bool, default: true, description: Whether the inventory says that slurmctld runs here.}
   share:
@@ -67,7 +68,7 @@ problems:
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.hardware import measure, node_lines
 from ansible.module_utils.slurmstead.identity import accounts, departures
 from ansible.module_utils.slurmstead.packages import apt
+from ansible.module_utils.slurmstead.people.person import FIRST
 from ansible.module_utils.slurmstead.storage import share
 
 ACCOUNTING = Path("/etc/systemd/system/slurmdbd.service.d/slurmstead.conf")
@@ -118,6 +120,18 @@ def controller_problems(is_control: bool, published: Path = CONTROLLER) -> list[
         "it and end all jobs. Put it back into the group control, or restore a backup to a machine with its name and "
         f"address (docs/backup-and-key.md). To give the queue up, run `systemctl disable --now slurmctld` there and "
         f"delete {published.parent}"
+    ]
+
+
+def people_problems(gone: Iterable[str], record: departures.Record) -> list[str]:
+    """Return why a missing people.yml would lock accounts: those who are removed stay in the file."""
+    names = sorted(name for name in gone if record[name].uid >= FIRST and not record[name].left)
+    if not names:
+        return []
+    shown = ", ".join([*names[:3], *(["…"] if names[3:] else [])])
+    return [
+        f"files/people.yml is missing, so {len(names)} accounts here would be locked and their jobs cancelled "
+        f"({shown}); restore the file, or write `people: []` into it if all of them leave"
     ]
 
 
@@ -167,6 +181,7 @@ def main() -> None:
             "address": {"type": "str", "required": True},
             "groups": {"type": "list", "elements": "dict", "default": []},
             "users": {"type": "list", "elements": "dict", "default": []},
+            "has_people": {"type": "bool", "default": True},
             "node": {"type": "dict", "default": {}},
             "is_control": {"type": "bool", "default": True},
             "share": {"type": "dict", "default": {}},
@@ -182,12 +197,14 @@ def main() -> None:
     release = platform.freedesktop_os_release()
     version = conf_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
     try:
-        gone = departures.departed(departures.read(departures.RECORD) or {}, users, ())
+        record = departures.read(departures.RECORD) or {}
         unreadable = []
     except (OSError, ValueError) as error:
-        gone, unreadable = {}, [str(error)]
+        record, unreadable = {}, [str(error)]
+    gone = departures.departed(record, users, ())
     problems = [
         *unreadable,
+        *([] if module.params["has_people"] else people_problems(gone, record)),
         *controller_problems(module.params["is_control"]),
         *release_problems(release, module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),

@@ -11,13 +11,13 @@ description:
   - Installs the key, readable by munged alone. Restarts munged if it started before the key was installed (also if an
     earlier run installed the key and was interrupted before the restart), or if it does not answer.
   - Without a key, fails unless MUNGE is installed on the node.
-  - With I(create), only makes a key where there is none, or an empty file that a power cut left.
+  - With I(create), only makes a key where it is missing, or an empty file that a power cut left.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
 options:
   content_base64: {type: str, description: The key.}
-  create: {type: bool, default: false, description: Make a key if there is none.}
+  create: {type: bool, default: false, description: Make a key if it is missing.}
   generate: {type: bool, default: false, description: Return a new key; it is not written to disk.}
 author: [Slurmstead]
 """
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def create(check_mode: bool) -> bool:
-    """Make a key if there is none; return whether there was none."""
+    """Make a key if it is missing; return whether it was."""
     missing = not munge.is_there()
     if missing and not check_mode:
         munge.write(secrets.token_bytes(LENGTH))

@@ -152,6 +152,22 @@ def test_what_shows_a_role_is_removed_last(machine_state: types.ModuleType, role
     assert remove["config_files"]["files"][-1] == {"path": str(shown), "state": "absent"}
 
 
+@pytest.mark.usefixtures("machine")
+def test_a_missing_list_of_people_locks_no_account(
+    run_module: RunModule, machine_state: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {name: machine_state.departures.Made(uid) for name, uid in {"ann": 10002, "bob": 10003, "eve": 2001}.items()}
+    record = {**made, "old": machine_state.departures.Made(10009, left=True)}
+    monkeypatch.setattr(machine_state.departures, "read", lambda path: record)
+    given = {"releases": SUPPORTED, "address": "10.77.0.1", "users": [{"name": "bob", "uid": 10003}]}
+
+    assert run_module("machine_state", **given).result["problems"] == []
+    (problem,) = run_module("machine_state", has_people=False, **given).result["problems"]
+    assert problem.startswith(
+        "files/people.yml is missing, so 1 accounts here would be locked and their jobs cancelled (ann);"
+    )
+
+
 def test_a_controller_that_leaves_its_group_is_refused(machine_state: types.ModuleType, tmp_path: pathlib.Path) -> None:
     published = tmp_path / "slurmstead" / "good"
     published.parent.mkdir()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 
-def test_a_key_is_made_where_there_is_none(
+def test_a_key_is_made_where_it_is_missing(
     run_module: Callable[..., Any],
     load_module: Callable[[str], Any],
     monkeypatch: pytest.MonkeyPatch,
