@@ -48,6 +48,38 @@ def test_a_board_gets_a_refused_password_once_for_all_its_machines(
     assert sorted(told) == list(names)
 
 
+def test_a_cut_that_failed_is_tried_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `status`, no one else would notice, and a board that shut itself down needs an edge to wake."""
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, "NodeName=node1 State=IDLE+POWERED_DOWN\n", ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
+    (tmp_path / "memory.json").write_text('{"machines": {"node1": {"told": 1000, "silent": 1000}}}')
+    off = ["sh", "-c", f"test -e {tmp_path}/works"]
+    machine = Machine("node1", "command", commands={"on": ["true"], "off": off})
+    acts: list[str] = []
+    for _ in range(3):
+        memories = Memories(tmp_path / "memory.json")
+        Watch(Configuration((Sleeper(machine),)), memories, lambda entry: acts.append(entry.what)).look()
+        (tmp_path / "works").touch()
+
+    assert acts == ["failed", "cut the supply", "asleep"]
+
+
+def test_a_system_that_answers_and_cannot_be_cut_is_told_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, "NodeName=node1 State=IDLE+POWERED_DOWN\n", ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: True)
+    monkeypatch.setattr(watch.shutdown, "shut_down", lambda _: None)
+    (tmp_path / "memory.json").write_text('{"machines": {"node1": {"told": 1000}}}')
+    acts: list[str] = []
+    for _ in range(2):
+        memories = Memories(tmp_path / "memory.json")
+        sleeper = Sleeper(Machine("node1", "wake_on_lan"))
+        Watch(Configuration((sleeper,)), memories, lambda entry: acts.append(entry.what)).look()
+
+    assert acts == ["failed", "shut down"]
+
+
 def test_a_slow_boot_is_not_cut_off(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = "NodeName=node1 State=MIXED+POWERING_UP LastBusyTime=2026-11-25T10:00:00\n"
     monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))

@@ -203,7 +203,7 @@ class Watch:
         if before.asleep and not after.asleep:
             self._note(name, journal.AWAKE, "Slurm waits for it" if node.waking else "it is on")
         if act:
-            self._act(act, why, machine)
+            self._act(act, why, machine, before.told)
 
     def _see(self, machine: Machine, node: Node, operation: bool) -> Seen:
         answers = shutdown.answers(machine)
@@ -237,7 +237,7 @@ class Watch:
             self.memories.failed[key] = str(error)
             self._note(machine.name, "failed", f"{what}: {error}")
 
-    def _act(self, act: Act, why: str, machine: Machine) -> None:
+    def _act(self, act: Act, why: str, machine: Machine, told: float = 0.0) -> None:
         try:
             if act is Act.ON:
                 # A machine that was just switched on may check its disks: nothing cuts its supply for an edge then.
@@ -253,10 +253,11 @@ class Watch:
                     self._update(machine.name, *words)
         except PowerError as error:
             self._failed(machine, error, act.value)
-            if act is Act.SHUT_DOWN:
-                # Nobody cuts the supply of a system that could not be told.
+            if act in (Act.SHUT_DOWN, Act.CUT):
+                # A system that answers is told (again) before it is cut; what is silent is cut again.
                 memory = self.memories.machines[machine.name]
-                self.memories.machines[machine.name] = dataclasses.replace(memory, told=0.0)
+                told = told if memory.silent else 0.0
+                self.memories.machines[machine.name] = dataclasses.replace(memory, told=told)
         else:
             self.memories.failed.pop(f"{machine.name} {act.value}", None)
             self._note(machine.name, act.value, why)
