@@ -68,7 +68,7 @@ problems:
 
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -123,9 +123,10 @@ def controller_problems(is_control: bool, published: Path = CONTROLLER) -> list[
     ]
 
 
-def people_problems(gone: Iterable[str], record: departures.Record) -> list[str]:
+def people_problems(gone: Mapping[str, int], record: departures.Record, known: Mapping[str, int]) -> list[str]:
     """Return why a missing people.yml would lock accounts: those who are removed stay in the file."""
-    names = sorted(name for name in gone if record[name].uid >= FIRST and not record[name].left)
+    here = {name for name, uid in gone.items() if uid >= FIRST and known.get(name) == uid}
+    names = sorted(name for name in here if not record[name].left)
     if not names:
         return []
     shown = ", ".join([*names[:3], *(["…"] if names[3:] else [])])
@@ -201,14 +202,14 @@ def main() -> None:
         unreadable = []
     except (OSError, ValueError) as error:
         record, unreadable = {}, [str(error)]
-    gone = departures.departed(record, users, ())
+    gone, known = departures.departed(record, users, ()), accounts.known()
     problems = [
         *unreadable,
-        *([] if module.params["has_people"] else people_problems(gone, record)),
+        *([] if module.params["has_people"] else people_problems(gone, record, known.users)),
         *controller_problems(module.params["is_control"]),
         *release_problems(release, module.params["releases"]),
         *address_problems(module.params["address"], json.loads(links)),
-        *accounts.conflicts(groups, users, accounts.known(), gone),
+        *accounts.conflicts(groups, users, known, gone),
         *node_problems(measure.measure(Path("/")), module.params["node"], version),
     ]
     packages = sorted(package for state, package in states if state == "installed")

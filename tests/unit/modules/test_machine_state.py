@@ -158,7 +158,10 @@ def test_a_missing_list_of_people_locks_no_account(
 ) -> None:
     made = {name: machine_state.departures.Made(uid) for name, uid in {"ann": 10002, "bob": 10003, "eve": 2001}.items()}
     record = {**made, "old": machine_state.departures.Made(10009, left=True)}
-    monkeypatch.setattr(machine_state.departures, "read", lambda path: record)
+    known = machine_state.accounts.Known({name: made.uid for name, made in record.items()}, {}, {})
+    gone = machine_state.departures.Made(10004)
+    monkeypatch.setattr(machine_state.departures, "read", lambda path: {**record, "deleted": gone})
+    monkeypatch.setattr(machine_state.accounts, "known", lambda: known)
     given = {"releases": SUPPORTED, "address": "10.77.0.1", "users": [{"name": "bob", "uid": 10003}]}
 
     assert run_module("machine_state", **given).result["problems"] == []
