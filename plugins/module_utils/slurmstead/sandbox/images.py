@@ -77,25 +77,29 @@ def listed(store: Path) -> list[dict[str, Any]]:
 def users(jobs: str, steps: str, images: str) -> dict[str, list[str]]:
     """Return the numbers of the jobs that use each image, from `scontrol --oneliner show job` and `… show step`.
 
+    A line break in the name of a job can add lines that look like other jobs, but hides no image that is in use.
+
     >>> jobs = "JobId=7 WorkDir=/home/a Container=../../share/images/python\\nJobId=8 JobName=x WorkDir=/home/a"
     >>> jobs += "\\nJobId=6 JobState=FAILED WorkDir=/ Container=/share/images/python"
     >>> users(jobs, "StepId=8.0 UserId=1 Container=/share/images/r/ State=RUNNING", "/share/images")
     {'python': ['7'], 'r': ['8']}
+    >>> users("JobId=7 WorkDir=/ Container=share/images/r\\nJobId=9\\nJobId=7 WorkDir=/a", "", "/share/images")
+    {'r': ['7']}
     """
     found: dict[str, set[str]] = {}
-    where: dict[str, str] = {}
+    where: dict[str, set[str]] = {}
     for line in jobs.splitlines():
         fields = dict(_fields(line))
-        where[fields.get("JobId", "")] = fields.get("WorkDir", "/")
+        where.setdefault(fields.get("JobId", ""), set()).add(fields.get("WorkDir", "/"))
     for line in (*jobs.splitlines(), *steps.splitlines()):
         fields = dict(_fields(line))
         number = (fields.get("JobId") or fields.get("StepId", "")).partition(".")[0]
         if not number or "Container" not in fields or fields.get("JobState") in ENDED:
             continue
-        path = os.path.realpath(os.path.join(where.get(number, "/"), fields["Container"]))
-        directory, name = os.path.split(path)
-        if directory == os.path.realpath(images):
-            found.setdefault(name, set()).add(number)
+        for start in where.get(number, {"/"}):
+            directory, name = os.path.split(os.path.realpath(os.path.join(start, fields["Container"])))
+            if directory == os.path.realpath(images):
+                found.setdefault(name, set()).add(number)
     return {name: sorted(numbers, key=int) for name, numbers in sorted(found.items())}
 
 
