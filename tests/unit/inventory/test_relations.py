@@ -1091,12 +1091,14 @@ def test_machines_behind_one_address_are_told_apart_by_port(said: Said) -> None:
 @pytest.mark.parametrize("variable", CLUSTER_WIDE)
 def test_a_value_of_the_whole_cluster_that_one_host_has_alone_is_named(said: Said, specs: Specs, variable: str) -> None:
     empty: dict[str, object] = {"bool": True, "dict": {}, "list": []}
-    own = empty.get(specs.options[variable]["type"], "/share/other")
+    option = specs.options[variable]
+    own = empty.get(option["type"], option.get("choices", ["/share/other"])[-1])
     everywhere = {"slurm_config": {"SlurmdTimeout": 60}, "slurm_cgroup_config": {"ConstrainDevices": True}}
     everywhere |= {"slurm_nodes": {"node1": {"Weight": 1}}, "slurm_partitions": {"main": {"Nodes": "ALL"}}}
     everywhere |= {"accounts_users": [user("alice", 2001)], "accounts_groups": [{"name": "lab", "gid": 3000}]}
     everywhere |= {"accounts_by_hand": ["ubuntu"], "slurm_private_jobs": False, "accounting_enabled": False}
     everywhere |= {"shares_accounts": {"bio": {}}, "shares_qos": {"gpu": {}}, "shares_users": {"ann": {}}}
+    everywhere |= {"shares_remove_accounts": ["old"], "shares_remove_users": ["eve"]}
     everywhere |= {"slurm_config_overrides": False, "celery_broker_users": ["alice"], "julia_archives": [JULIA]}
     everywhere |= {"celery_broker_groups": ["lab"], "sandbox_accounts": ["lab"], "sandbox_partitions": ["main"]}
 
