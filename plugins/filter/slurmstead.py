@@ -37,6 +37,7 @@ shares = importlib.import_module("ansible.module_utils.slurmstead.accounting.wan
 conf_partitions = importlib.import_module("ansible.module_utils.slurmstead.conf.partitions")
 conf_size = importlib.import_module("ansible.module_utils.slurmstead.conf.size")
 slurm_conf = importlib.import_module("ansible.module_utils.slurmstead.conf.text")
+hostlist = importlib.import_module("ansible.module_utils.slurmstead.slurm.hostlist")
 slurm_nodes = importlib.import_module("ansible.module_utils.slurmstead.hardware.node_lines")
 slurm_versions = importlib.import_module("ansible.module_utils.slurmstead.conf.versions")
 share = importlib.import_module("ansible.module_utils.slurmstead.storage.share")
@@ -403,6 +404,23 @@ def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, A
     return problems
 
 
+def queue_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str) -> list[str]:
+    """Return why a new slurmctld would end jobs: workers register with it, and it has no queue that knows them.
+
+    >>> seen = {"node1": {"has_queue": False, "jobs": []}, "node2": {"has_queue": False, "jobs": ["7", "12"]}}
+    >>> facts = {name: {"__machine_check_state": state} for name, state in seen.items()}
+    >>> [line.partition(";")[0] for line in queue_problems(["node1", "node2"], facts, "node1")]
+    ['node1: it has no queue, but jobs 7, 12 run on node2']
+    """
+    states = {name: hostvars[name].get("__machine_check_state", {}) for name in names}
+    if states.get(control, {}).get("has_queue", True):
+        return []
+    jobs = sorted({job for state in states.values() for job in state.get("jobs", ())}, key=int)
+    nodes = hostlist.compress(name for name, state in states.items() if state.get("jobs"))
+    seen = f"{control}: it has no queue, but jobs {', '.join(jobs)} run on {nodes}; a new slurmctld would end them"
+    return [f"{seen}. Restore a backup (docs/backup-and-key.md), or wait until they have ended"] if jobs else []
+
+
 def share_problems(
     names: Iterable[str],
     hostvars: Mapping[str, Mapping[str, Any]],
@@ -516,6 +534,7 @@ class FilterModule:
             "problem_lines": problem_lines,
             "programs": programs,
             "node_lines": refusing(slurm_nodes.node_lines),
+            "queue_problems": queue_problems,
             "quiet_nodes": quiet_nodes,
             "install_machine": install_machine,
             "remembered_hardware": remembered_hardware,

@@ -55,6 +55,8 @@ ansible_facts:
     package_cache_exists: {description: Whether the role package_cache was applied here., type: bool}
     vpn_exists: {description: Whether this machine has the VPN., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
+has_queue: {description: Whether this machine has the queue of a slurmctld., type: bool, returned: always}
+jobs: {description: Numbers of the jobs that run here., type: list, elements: str, returned: always}
 share:
   description: What this machine has of a share now, see storage/share.py; empty without O(share).
   type: dict
@@ -75,6 +77,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
+from ansible.module_utils.slurmstead.doctor.facts import jobs as running
 from ansible.module_utils.slurmstead.hardware import measure, node_lines
 from ansible.module_utils.slurmstead.identity import accounts, departures
 from ansible.module_utils.slurmstead.packages import apt
@@ -109,6 +112,9 @@ VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 
 CONTROLLER = Path("/etc/slurm/slurmstead/good")
 """The last configuration that worked with the slurmctld of this machine."""
+
+QUEUES = (Path("/var/spool/job_state"), Path("/var/lib/slurm/slurmctld/job_state"))
+"""The usual queues of a slurmctld that we did not configure."""
 
 
 def controller_problems(is_control: bool, published: Path = CONTROLLER) -> list[str]:
@@ -228,7 +234,11 @@ def main() -> None:
     }
     wanted = module.params["share"]
     found = share.found(wanted["source"], wanted["path"]) if wanted else {}
-    module.exit_json(changed=False, problems=problems, share=found, ansible_facts=facts)
+    queue = {
+        "has_queue": CONTROLLER.is_symlink() or any(path.exists() for path in QUEUES),
+        "jobs": sorted(running.here(), key=int),
+    }
+    module.exit_json(changed=False, problems=problems, share=found, ansible_facts=facts, **queue)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ module = AnsibleModule(argument_spec=options)
 seen = json.loads(%r)[module.params["address"]]
 facts = {"packages": [], "slurm_version": seen["version"]}
 problems = seen["problems"] if module.params["is_control"] == (seen["name"] == "node1") else ["not the controller"]
-module.exit_json(changed=False, problems=problems, share=seen["share"], ansible_facts=facts)
+queue = {"has_queue": seen["has_queue"], "jobs": seen["jobs"]}
+module.exit_json(changed=False, problems=problems, share=seen["share"], ansible_facts=facts, **queue)
 """
 
 Check = Callable[..., list[str]]
@@ -52,17 +53,22 @@ def check(tmp_path: pathlib.Path) -> Check:
         limit: str = "all",
         share: tuple[str, str] = ("node1", "/srv/share"),
         moves: bool = False,
+        queue: bool = True,
+        restores: bool = False,
     ) -> list[str]:
         names = [f"node{number}" for number, _ in enumerate(versions, start=1)]
         hosts = {name: {"os_address": name} for name in names}
         seen = {
-            name: {"name": name, "version": version, "problems": list(problems), "share": mounted(name, *share)}
+            name: {
+                **{"name": name, "version": version, "problems": list(problems), "share": mounted(name, *share)},
+                **{"has_queue": queue and name == "node1", "jobs": [] if name == "node1" else ["7"]},
+            }
             for name, version in zip(names, versions, strict=True)
         }
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         groups = {group: {"hosts": {"node1": None}} for group in ("control", "nfs_server", "workers")}
         play = {"hosts": "all", "vars_files": [str(ROOT / "playbooks/vars/cluster.yml")]}
-        play["vars"] = {"machine_check_share_moves": moves}
+        play["vars"] = {"machine_check_share_moves": moves, "machine_check_restores": restores}
         look = {"name": "Look", "ansible.builtin.import_role": {"name": "machine_check", "tasks_from": "inspect"}}
         disks = {"name": "Probe", "ansible.builtin.set_fact": {"scratch_probe": {"problems": list(disks_refused)}}}
         files = {
@@ -126,6 +132,15 @@ def test_another_server_and_directory_than_the_shares_are_one_refusal(check: Che
         "node2). Jobs and homes would lose their files. Set the earlier value again, or move the share with all its "
         "files: scripts/stead move-share",
     ]
+
+
+def test_a_control_without_a_queue_ends_no_job(check: Check) -> None:
+    """As after a new installation of control: only a backup of the queue knows the jobs that run."""
+    _, refused = check("22.05", "22.05", "22.05", queue=False)
+
+    assert refused.startswith("node1: it has no queue, but jobs 7 run on node[2-3]; a new slurmctld would end them.")
+    assert check("22.05", "22.05", queue=False, restores=True) == []
+    assert check("22.05", queue=False) == []
 
 
 def test_a_run_that_moves_the_share_passes(check: Check) -> None:
