@@ -135,10 +135,10 @@ def people_problems(gone: Mapping[str, int], record: departures.Record, known: M
     names = sorted(name for name in here if not record[name].left)
     if not names:
         return []
-    shown = ", ".join([*names[:3], *(["…"] if names[3:] else [])])
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
     return [
-        f"files/people.yml is missing, so {len(names)} accounts here would be locked and their jobs cancelled "
-        f"({shown}); restore the file, or write `people: []` into it if all of them leave"
+        f"files/people.yml is missing, so {shown} would be locked and lose their jobs; restore the file, or write "
+        "`people: []` into it if all of them leave"
     ]
 
 

@@ -167,7 +167,7 @@ def test_a_missing_list_of_people_locks_no_account(
     assert run_module("machine_state", **given).result["problems"] == []
     (problem,) = run_module("machine_state", has_people=False, **given).result["problems"]
     assert problem.startswith(
-        "files/people.yml is missing, so 1 accounts here would be locked and their jobs cancelled (ann);"
+        "files/people.yml is missing, so ann would be locked and lose their jobs; restore the file"
     )
 
 
