@@ -280,6 +280,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         "mixture: node1: slurmctld 22.05 on node3 is incompatible with its Slurm 24.11",
     ),
     "not mounted": (path("node1", "/scratch", source=None), "mount: node1: nothing is mounted on /scratch"),
+    "share not mounted on its server": (
+        path("node3", "/share", source=None, id="/"),
+        "mount: node3: nothing is mounted on /share",
+    ),
     "read-only": (path("node1", "/scratch", readonly=True), "mount: node1: /scratch is read-only"),
     "no answer": (
         path("node1", "/share", error="no answer within 8 s"),

@@ -60,7 +60,7 @@ def separation(cluster: Cluster) -> Iterator[Finding]:
         own = {facts["paths"][path].get("id") for path in OWN if path in facts["paths"]}
         for path, must_be_mounted in facts["wanted"]["paths"].items():
             state = facts["paths"][path]
-            if must_be_mounted and not state["error"] and state["id"] in own:
+            if must_be_mounted and state["source"] and not state["error"] and state["id"] in own:
                 seen = f"{path} is a directory of the server's own disk, which users of the share can fill"
                 yield Finding(name, "separation", seen, "move it to a file system of its own, see docs/share.md")
                 break
