@@ -41,7 +41,6 @@ RETURN = r"""
 notes: {description: What was done, type: list, elements: str, returned: success}
 """
 
-import difflib
 import shutil
 from collections.abc import Iterator
 
@@ -49,7 +48,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.accounting import storage
 from ansible.module_utils.slurmstead.accounting.storage import StorageError
-from ansible.module_utils.slurmstead.reach import durable
+from ansible.module_utils.slurmstead.reach import difference, durable
 from ansible.module_utils.slurmstead.reach.commands import PATH, run
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
@@ -148,9 +147,7 @@ def main() -> None:
     dry, host, cluster = module.check_mode, module.params["host"], module.params["cluster"]
     text = storage.settings(module.params["memory"] or storage.buffer_size(storage.memory()))
     old = storage.SETTINGS.read_text() if storage.SETTINGS.is_file() else ""
-    name = str(storage.SETTINGS)
-    lines = difflib.unified_diff(old.splitlines(), text.splitlines(), name, name, lineterm="")
-    diff = [{"prepared": "".join(f"{line}\n" for line in lines)}]
+    diff = [{"prepared": difference.text(storage.SETTINGS, old, text)}]
     try:
         if module.params["state"] == "stopped":
             notes = list(stop(dry))

@@ -47,7 +47,6 @@ RETURN = r"""
 trial: {description: Whether a table was loaded that has to be confirmed., type: bool, returned: always}
 """
 
-import difflib
 import pathlib
 import shutil
 import tempfile
@@ -56,6 +55,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.firewall import live, sshd, table
+from ansible.module_utils.slurmstead.reach import difference
 
 OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces", "inside", "vpn")
 
@@ -109,7 +109,7 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     text = table.text(openings)
     if not shutil.which("nft", path="/usr/sbin:/usr/bin"):
         if module.check_mode:
-            return {"changed": True, "trial": False, "diff": difference("", text)}
+            return {"changed": True, "trial": False, "diff": shown("", text)}
         module.fail_json(msg="nft is not installed here; run `stead up` without --tags")
     if live.on_trial() and not module.check_mode:
         live.roll_back()
@@ -124,7 +124,7 @@ def present(module: AnsibleModule) -> dict[str, Any]:
             live.begin(text, module.params["deadline"])
         else:
             live.keep(text)
-    return {"changed": changed, "trial": new_table and not module.check_mode, "diff": difference(kept, text)}
+    return {"changed": changed, "trial": new_table and not module.check_mode, "diff": shown(kept, text)}
 
 
 def wanted_listing(text: str) -> str:
@@ -150,11 +150,9 @@ def confirmed(module: AnsibleModule) -> dict[str, Any]:
     return {"changed": True, "trial": False}
 
 
-def difference(old: str, new: str) -> list[dict[str, str]]:
+def shown(old: str, new: str) -> list[dict[str, str]]:
     """Return the change as Ansible shows it."""
-    name = str(live.FILE)
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), name, name, lineterm="")
-    return [{"prepared": "\n".join(lines)}]
+    return [{"prepared": difference.text(live.FILE, old, new)}]
 
 
 if __name__ == "__main__":

@@ -40,13 +40,13 @@ RETURN = r"""
 trial: {description: Whether files were written that have to be confirmed., type: bool, returned: always}
 """
 
-import difflib
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.login import live, pam
+from ansible.module_utils.slurmstead.reach import difference
 
 
 def main() -> None:
@@ -81,7 +81,7 @@ def keep(module: AnsibleModule) -> dict[str, Any]:
     path = Path(pam.LIST)
     users = {path: live.list_text(module.params["users"]) if present else None}
     new_list = live.differing(users)
-    shown = difference({**new_list, **files})
+    shown = changes({**new_list, **files})
     if not dry and new_list and present:
         # PAM's new files need it, and a rollback may leave it.
         live.write_list(module.params["users"])
@@ -92,13 +92,12 @@ def keep(module: AnsibleModule) -> dict[str, Any]:
     return {"changed": bool(files or new_list), "trial": bool(files) and not dry, "diff": shown}
 
 
-def difference(files: dict[Path, str | None]) -> list[dict[str, str]]:
+def changes(files: dict[Path, str | None]) -> list[dict[str, str]]:
     """Return the change as Ansible shows it."""
     shown = []
     for path, text in files.items():
         old = path.read_text() if path.is_file() else ""
-        lines = difflib.unified_diff(old.splitlines(), (text or "").splitlines(), str(path), str(path), lineterm="")
-        shown.append({"prepared": "".join(f"{line}\n" for line in lines)})
+        shown.append({"prepared": difference.text(path, old, text or "")})
     return shown
 
 

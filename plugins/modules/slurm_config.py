@@ -59,7 +59,6 @@ restart_slurmd:
 gate_seconds: {description: How long slurmctld took to load the files., type: float, returned: success}
 """
 
-import difflib
 import pathlib
 from collections.abc import Mapping
 
@@ -68,6 +67,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.change.change import FailedError, RefusedError, Run
 from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.reach import difference
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm, Systemd
 
 
@@ -77,8 +77,7 @@ def diff(before: Mapping[str, str], files: Mapping[str, str], directory: str) ->
     for name, new in sorted(files.items()):
         path, old = f"{directory}/{name}", before.get(name, "")
         if new and old != new:
-            lines = difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
-            shown.append({"prepared": "".join(f"{line}\n" for line in lines)})
+            shown.append({"prepared": difference.text(path, old, new)})
     return shown
 
 
