@@ -46,8 +46,10 @@ def together(machines: Sequence[Machine], act: Callable[[Machine], Done]) -> lis
 
         def others(machine: Machine) -> Done:
             done, one = first[_login(machine)], asked[_login(machine)]
-            if machine is one or not done.refused:
-                return done if machine is one else act(machine)
+            if machine is one:
+                return done
+            if not done.refused:
+                return act(machine)
             said = f"{machine.address} has refused these credentials for {one.name}"
             return Done(machine.name, "error", problem=said, refused=True)
 
@@ -56,6 +58,10 @@ def together(machines: Sequence[Machine], act: Callable[[Machine], Done]) -> lis
 
 def _login(machine: Machine) -> tuple[str, str, str]:
     return machine.address or machine.name, machine.user, machine.password
+
+
+def _failed(machine: Machine, error: PowerError) -> Done:
+    return Done(machine.name, "error", problem=str(error), refused=isinstance(error, RefusedError))
 
 
 def switch(machine: Machine, state: str, settle: float = SETTLE) -> Done:
@@ -77,7 +83,7 @@ def switch(machine: Machine, state: str, settle: float = SETTLE) -> Done:
             power.off()
         after = _settled(power, state == "on", settle)
     except PowerError as error:
-        return Done(machine.name, "error", problem=str(error), refused=isinstance(error, RefusedError))
+        return _failed(machine, error)
     if after is not None and after is not (state == "on"):
         said = f"its device accepted `{state}` and still reports {_word(after)} after {settle:.0f} s"
         return Done(machine.name, _word(after), problem=said)
@@ -97,7 +103,7 @@ def cut(machine: Machine) -> Done:
                 return Done(machine.name, _word(power.is_on()), problem=said)
             wait_while(lambda: power.is_on() is not False, QUIET, PAUSE)
     except PowerError as error:
-        return Done(machine.name, "error", problem=str(error), refused=isinstance(error, RefusedError))
+        return _failed(machine, error)
     return switch(machine, "off")
 
 
