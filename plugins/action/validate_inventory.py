@@ -40,6 +40,7 @@ from ansible.module_utils.slurmstead.inventory import people, records, vpn
 from ansible.module_utils.slurmstead.inventory.check import problems
 from ansible.module_utils.slurmstead.inventory.files import (
     drop_ins,
+    nodes,
     repeated_keys,
     sexagesimals,
     unread,
@@ -97,12 +98,13 @@ class ActionModule(ActionBase):
 
     def _inventory(self, task_vars: dict[str, Any], specs: Specs) -> Inventory:
         sources = task_vars["ansible_inventory_sources"]
+        read = tuple(nodes(sources))
         return Inventory(
             groups=task_vars["groups"],
             hosts={host: self._variables(host, task_vars, specs) for host in task_vars["groups"]["all"]},
             files=tuple(variable_files(sources)),
-            repeated_keys=tuple(repeated_keys(sources)),
-            sexagesimals=tuple(sexagesimals(sources)),
+            repeated_keys=tuple(repeated_keys(read)),
+            sexagesimals=tuple(sexagesimals(read)),
             unread=tuple(unread(sources)),
             drop_ins=tuple(drop_ins(self._task.args["files"])) if self._task.args.get("files") else (),
         )

@@ -11,6 +11,7 @@ import pytest
 from ansible.module_utils.slurmstead.inventory.files import (
     directories,
     drop_ins,
+    nodes,
     repeated_keys,
     sexagesimals,
     unread,
@@ -36,7 +37,7 @@ def test_keys_that_stand_twice_are_found(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "hosts.yml").write_text(content)
 
-    found = list(repeated_keys([str(tmp_path)]))
+    found = list(repeated_keys(nodes([str(tmp_path)])))
 
     assert [(one.key, one.first, one.place) for one in found] == [
         (key, first, f"hosts.yml:{line}") for key, first, line in expected
@@ -50,7 +51,7 @@ def test_times_that_yaml_reads_as_numbers_are_found(tmp_path: pathlib.Path, monk
     (tmp_path / "group_vars" / "all.yml").write_text(f"a:\n{times}")
     (tmp_path / "hosts.yml").write_text("all: {hosts: {node1: {b: 1:30}}}\n")
 
-    found = [(one.place, one.text, one.number) for one in sexagesimals([str(tmp_path / "hosts.yml")])]
+    found = [(one.place, one.text, one.number) for one in sexagesimals(nodes([str(tmp_path / "hosts.yml")]))]
 
     assert found == [("hosts.yml:1", "1:30", "90"), ("group_vars/all.yml:2", "24:00:00", "86400")]
 

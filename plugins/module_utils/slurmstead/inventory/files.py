@@ -26,6 +26,9 @@ NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 VARIABLE_DIRECTORIES = ("group_vars", "host_vars")
 OTHER_DIRECTORIES = ("files", "hardware")
 
+Node = tuple[str, Any]
+"""The path of a file, and a node of its YAML."""
+
 
 def directories(sources: Iterable[str]) -> list[Path]:
     """The directories of inventory sources, as ansible_inventory_sources has them; a list of hosts has none."""
@@ -103,9 +106,9 @@ def _compose(path: Path) -> Any:
     return yaml.compose(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def repeated_keys(sources: Iterable[str]) -> Iterator[RepeatedKey]:
+def repeated_keys(found: Iterable[Node]) -> Iterator[RepeatedKey]:
     """Keys that a mapping of a YAML file of the inventory has twice: a host, a group or a variable."""
-    for path, node in _nodes(sources):
+    for path, node in found:
         if isinstance(node, yaml.MappingNode):
             first: dict[str, int] = {}
             for key, _ in node.value:
@@ -115,16 +118,16 @@ def repeated_keys(sources: Iterable[str]) -> Iterator[RepeatedKey]:
                 first.setdefault(str(key.value), line)
 
 
-def sexagesimals(sources: Iterable[str]) -> Iterator[Sexagesimal]:
+def sexagesimals(found: Iterable[Node]) -> Iterator[Sexagesimal]:
     """Values such as 24:00:00, which YAML 1.1 reads as a number to the base of 60: 86400."""
-    for path, node in _nodes(sources):
+    for path, node in found:
         if isinstance(node, yaml.ScalarNode) and node.tag in NUMBERS and ":" in node.value:
             place = f"{path}:{node.start_mark.line + 1}"
             yield Sexagesimal(place, node.value, str(yaml.safe_load(node.value)))
 
 
-def _nodes(sources: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """The path and each YAML node of all YAML files of the inventory, except keys."""
+def nodes(sources: Iterable[str]) -> Iterator[Node]:
+    """Each YAML node of all YAML files of the inventory, except keys."""
     for directory in directories(sources):
         for pattern in ("*", "group_vars/**/*", "host_vars/**/*"):
             for path in sorted(directory.glob(pattern)):
