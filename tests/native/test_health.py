@@ -22,6 +22,9 @@ exec /usr/bin/scontrol "$@"
 """
 """A scontrol before which an administrator drains the node, once the check has decided to resume it."""
 
+BEFORE_RESUMED = BEFORE_SCONTROL.replace("DRAIN Reason=fan", "RESUME")
+"""A scontrol before which another check, or an administrator, resumes the node."""
+
 AT_THE_RESUME = """\
 [ "$*" = --oneliner ] || exec /usr/bin/scontrol "$@"
 while read -r line; do
@@ -170,6 +173,15 @@ def test_a_drain_between_question_and_resume_stays(one: Cluster) -> None:
     assert said(one) == ("drained", "fan")
     assert [check(one), check(one), said(one)] == ["", "", ("drained", "fan")]
     give_back(one)
+
+
+def test_a_node_that_another_check_has_just_resumed_is_no_failure(one: Cluster) -> None:
+    drain(one, OURS)
+    script(one, "/tmp/late/scontrol", BEFORE_RESUMED)
+
+    assert check(one, "/tmp/late") == "node1 was resumed meanwhile"
+
+    one.wait_until_idle()
 
 
 def test_a_drain_at_the_very_resume_stays_where_slurm_shows_what_it_removed(one: Cluster) -> None:

@@ -827,13 +827,17 @@ def resume(node: str, seen: Node) -> tuple[bool, str]:
     (clusteracct_storage_g_node_up).
     """
     lines = dialogue(f"show node {node}", f"update NodeName={node} State=RESUME", f"show node {node}")
-    for shown in (parse(line) for line in lines if line.startswith("NodeName=")):
+    answers = [parse(line) for line in lines if line.startswith("NodeName=")]
+    for shown in answers:
         other = (shown.reason, shown.author, shown.since) != (seen.reason, seen.author, seen.since)
         # What slurmctld itself says, such as `Not responding`, is not a decision.
         if shown.reason and shown.author != "slurm" and other:
             ok, said = ask("scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={shown.reason}")
             return ok, f"{node} stays as {shown.author} drained it meanwhile: {shown.reason}" if ok else said
     errors = [line for line in lines if "error" in line.lower() and not line.startswith("NodeName=")]
+    if errors and answers and not answers[-1].states & DRAINED:
+        # Slurm refuses to resume a node that is not drained.
+        return True, f"{node} was resumed meanwhile"
     return not errors, "; ".join(errors) or report(Action("RESUME"), node, seen)
 
 
