@@ -36,7 +36,7 @@ author: [Slurmstead]
 """
 
 EXAMPLES = r"""
-- name: Load the firewall
+- name: Load the firewall now and at boot
   firewall:
     cluster: [192.168.1.101, 192.168.1.102]
     unit: "{{ lookup('ansible.builtin.template', 'firewall.service.j2') }}"
