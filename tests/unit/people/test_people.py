@@ -84,6 +84,13 @@ def test_a_spreadsheet_of_any_program_is_read(separator: str, mark: bytes, end: 
     assert table.parse(content, "s.csv") == People((ann,))
 
 
+def test_what_excel_adds_to_a_table_is_left_out() -> None:
+    content = b"sep=;\r\nname;email;;\r\nann;a@example.org;;\r\n"
+
+    assert table.parse(content, "s.csv") == People((Person("ann", email="a@example.org", state=""),))
+    assert mistakes(content + b"bob;;;x\r\n")[0].startswith("s.csv:4: has 4 cells, but there are 2 columns")
+
+
 def test_all_mistakes_of_a_spreadsheet_are_reported_with_their_lines() -> None:
     rows = (
         "name,key,expires",

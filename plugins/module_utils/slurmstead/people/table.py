@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 
 from ansible.module_utils.slurmstead.people.person import (
@@ -62,6 +63,8 @@ def parse(content: bytes, name: str) -> People:
 
 def _rows(text: str, name: str, mistakes: list[Mistake]) -> Iterator[tuple[int, Fields]]:
     """Yield the first line and the fields of each row that fits the columns."""
+    # What Excel writes so that it reads its own file.
+    text = re.sub(r"\Asep=.\r?\n", "\n", text)
     header = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(",;\t", key=header.count)
     reader = csv.reader(text.splitlines(keepends=True), delimiter=delimiter, skipinitialspace=True, strict=True)
@@ -72,6 +75,9 @@ def _rows(text: str, name: str, mistakes: list[Mistake]) -> Iterator[tuple[int, 
             first, line = line, reader.line_num + 1
             if not any(cell.strip() for cell in cells):
                 continue
+            width = max(number for number, cell in enumerate(cells, start=1) if cell.strip())
+            # A spreadsheet keeps columns that were emptied.
+            del cells[max(width, len(columns or ())) :]
             if columns is None:
                 columns = _columns(cells, f"{name}:{first}", mistakes)
                 if not columns:
