@@ -53,7 +53,7 @@ def _name_expired(book: "Book", new: Any, names: set[str]) -> None:
     """Name those of these people who stay locked although they are wanted: without a new day, the old one stays."""
     expired = [one for one in new.people if one.name in names and one.state == "active" and not one.is_active(_today())]
     for one in expired:
-        advice = f"Give a later day, or delete `expires` in {book.path}."
+        advice = f"Give a later day, or run `stead people expire {one.name} --on never`."
         messages.print(Text(f"{one.name} stays locked, since {one.expires}. {advice}"), soft_wrap=True)
 
 
@@ -125,14 +125,16 @@ def list_(
 def expire(
     names: Names,
     inventory: Inventory,
-    on: Annotated[str, typer.Option(help="First day without access.", show_default="today", metavar="YYYY-MM-DD")] = "",
+    on: Annotated[
+        str, typer.Option(help="First day without access, or never.", show_default="today", metavar="YYYY-MM-DD")
+    ] = "",
     yes: Yes = False,
 ) -> None:
-    """Lock the accounts of people from a day on, in UTC."""
+    """Lock the accounts of people from a day on, in UTC; `--on never` removes the day."""
     from slurmstead.site import people as work
 
     book = work.read(inventory)
-    _settle(book, work.changed(book, names, expires=on or _today()), yes)
+    _settle(book, work.changed(book, names, expires="" if on == "never" else on or _today()), yes)
 
 
 @people.command()

@@ -58,11 +58,12 @@ def test_a_person_who_comes_back_and_has_expired_is_named(project, book, stead, 
     capsys.readouterr()
 
     assert stead("people", "add", "ann", "--yes", *site) == ExitCode.OK
-    assert (
-        f"ann stays locked, since 2020-01-01. Give a later day, or delete `expires` in {book}."
-        in capsys.readouterr().err
-    )
+    advice = "Give a later day, or run `stead people expire ann --on never`."
+    assert f"ann stays locked, since 2020-01-01. {advice}" in capsys.readouterr().err
     assert stead("people", "import", table, "--yes", *site) == ExitCode.OK
     assert "ann stays locked" in capsys.readouterr().err
     assert stead("people", "add", "ann", "--expires", "2999-01-01", "--yes", *site) == ExitCode.OK
     assert "stays locked" not in capsys.readouterr().err
+
+    assert stead("people", "expire", "ann", "--on", "never", "--yes", *site) == ExitCode.OK
+    assert "ann 10002  expires: 2999-01-01 → none" in capsys.readouterr().out
