@@ -117,6 +117,23 @@ def test_a_name_with_capitals_stays_as_it_is(course: Cluster) -> None:
     assert keep(course, **{**COURSE, "remove": ["Ann"]}) == ["- user Ann"]
 
 
+def test_a_student_cannot_use_an_account_from_before_the_course(course: Cluster) -> None:
+    job = ("sbatch", "--parsable", "--output=/dev/null", "--mem=10", "--wrap=true")
+    before = course.run(*job, "--hold", user="bob")
+    people = [*COURSE["people"], {"name": "bob", "account": "course"}]
+
+    lines = keep(course, **{**COURSE, "people": people})
+    assert lines[1] == "~ user bob in account staff GrpSubmitJobs=0"
+    refused = course.tried(*job, "--account=staff", user="bob")
+    assert "AssocGrpSubmitJobsLimit" in refused.stderr
+    course.run("scontrol", "release", before)
+    course.wait_for(lambda: "COMPLETED" in course.run("sacct", "-nXP", "-j", before, "-oState"), 60, "the earlier job")
+
+    keep(course, **COURSE)
+    course.run(*job, "--hold", user="bob")
+    course.run("scancel", "--user=bob")
+
+
 @pytest.mark.slow
 def test_students_have_the_limits_of_low_beside_their_own(course: Cluster) -> None:
     job = ("sbatch", "--hold", "--output=/dev/null", "--mem=10", "--wrap=true")

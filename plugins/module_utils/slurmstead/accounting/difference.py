@@ -140,13 +140,18 @@ def _users(cluster: str, wanted: Wanted, present: Present) -> Iterator[Change]:
     new, changed, moved = defaultdict(list), defaultdict(list), defaultdict(list)
     for name, user in sorted(wanted.users.items()):
         shown = present.users.get((user.account, name))
-        words = " ".join(_settings(ASSOCIATION, user.keys, shown or {}))
+        # A student's earlier account may be the own one again.
+        opened = {"GrpSubmitJobs": None} if shown and shown["GrpSubmitJobs"] == "0" else {}
+        words = " ".join(_settings(ASSOCIATION, {**opened, **user.keys}, shown or {}))
         if shown is None:
             new[user.account, words].append(name)
         elif words:
             changed[user.account, words].append(name)
         if present.defaults.get(name, user.account) != user.account:
             moved[user.account].append(name)
+    for account, name in sorted({*wanted.closed} & present.users.keys()):
+        if words := _settings(ASSOCIATION, {"GrpSubmitJobs": 0}, present.users[account, name]):
+            changed[account, " ".join(words)].append(name)
     for (account, words), names in new.items():
         command = f"add user name={','.join(names)} account={account} cluster={cluster} {words}".strip()
         yield Change(command, f"+ {_people(names)} in account {account} {words}".strip())
