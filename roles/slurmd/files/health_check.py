@@ -144,7 +144,7 @@ VERDICTS = {
     "Low CPUs": Verdict(("slurm",)),
     "Low socket*core*thread count": Verdict(("slurm",)),
     "Low TmpDisk": Verdict(("slurm",)),
-    "SlurmdSpoolDir is full": Verdict(("root",)),
+    "SlurmdSpoolDir is full": Verdict(("root", "slurm")),
     "Kill task failed": Verdict(("root", "slurm"), jobs=True),
     "Duplicate jobid": Verdict(("root", "slurm"), jobs=True),
     "Prolog error": Verdict(("slurm",), jobs=True, trial=True),

@@ -13,6 +13,9 @@ REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
 REASON_SET = re.compile(r"update_node: node (\S+) reason set to: (.*)")
 """What slurmctld logs when a client gives a node a reason (node_mgr.c: update_node, 22.05 to 24.11)."""
 
+SILENT = " : Not responding"
+"""What slurmctld of 24.11 adds, in its own name, to the reason of a drained node that no longer answers."""
+
 SIGNED = ("Reason", "ReasonSetByUser", "ReasonChangedAt")
 
 PROMPT = "scontrol: "
@@ -62,13 +65,16 @@ def read_nodes(text: str) -> dict[str, dict[str, str]]:
     """Return the fields of each node by name from `scontrol --oneliner show node`.
 
     The fields up to the reason, which is free text; the reason, its author (ReasonSetByUser) and its time
-    (ReasonChangedAt).
+    (ReasonChangedAt). What slurmctld added when a drained node no longer answered is left out.
 
     >>> shown = read_nodes("NodeName=n1 State=IDLE+DRAIN Reason=a [b] c [root@2026-11-20T09:00:00] Comment=x")["n1"]
     >>> shown.pop("NodeName"), shown.pop("State")
     ('n1', 'IDLE+DRAIN')
     >>> shown
     {'Reason': 'a [b] c', 'ReasonSetByUser': 'root', 'ReasonChangedAt': '2026-11-20T09:00:00'}
+    >>> silent = read_nodes("NodeName=n1 State=IDLE*+DRAIN Reason=fan : Not responding [slurm@2026-11-20T09:00:00]")
+    >>> silent["n1"]["Reason"]
+    'fan'
     """
     found = {}
     for line in text.splitlines():
@@ -77,7 +83,7 @@ def read_nodes(text: str) -> dict[str, dict[str, str]]:
         if "NodeName" in fields:
             signed = REASON.match(after)
             reason, user, when = signed.groups() if signed else (after.partition(" Comment=")[0], "", "")
-            fields.update(Reason=reason.strip(), ReasonSetByUser=user, ReasonChangedAt=when)
+            fields.update(Reason=reason.strip().removesuffix(SILENT), ReasonSetByUser=user, ReasonChangedAt=when)
             found[fields["NodeName"]] = fields
     return found
 

@@ -24,7 +24,7 @@ TAKEN_BACK = {
     "Low CPUs": ("slurm",),
     "Low socket*core*thread count": ("slurm",),
     "Low TmpDisk": ("slurm",),
-    "SlurmdSpoolDir is full": ("root",),
+    "SlurmdSpoolDir is full": ("root", "slurm"),
     "Kill task failed": ("root", "slurm"),
     "Duplicate jobid": ("root", "slurm"),
     "Prolog error": ("slurm",),
