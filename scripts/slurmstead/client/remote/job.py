@@ -38,11 +38,13 @@ class Task:
         self.place = self.run if self.number is None else self.run / "tasks" / str(self.number)
         self.log = self.place / "environment.log"
         self.done = self.run / "done" / str(self.number or 0)
+        self.last_start = self.place / "restarts.json"
         self.signal: int | None = None
         self.program: subprocess.Popen[bytes] | None = None
         self.has_begun = False
         self.environment: pathlib.Path | None = None
         self.started = time.time()
+        self.restarts = int(os.environ.get("SLURM_RESTART_COUNT") or 0)
         self.meter = Meter(job_group(self.job))
 
     def execute(self) -> int:
@@ -69,7 +71,9 @@ class Task:
         return self._finish(ended)
 
     def _clear(self) -> None:
-        """Remove the files of a requeued job's earlier start."""
+        """Remove the files of a requeued job's earlier start, which can still run on a node without network."""
+        if self.restarts or self.last_start.exists():
+            store.write_json(self.last_start, self.restarts)
         self.done.unlink(missing_ok=True)
         for name in ("work", "stdout", "stderr", "environment.log", "result.json", "manifest.json"):
             path = self.place / name
@@ -208,6 +212,9 @@ class Task:
 
     def _finish(self, ended: Mapping[str, Any]) -> int:
         self.has_begun = True
+        if (store.read_json(self.last_start) or 0) > self.restarts:
+            print(f"stead: Slurm started {self.run.name} again; start {self.restarts} leaves no result")
+            return int(ended["exit_code"])
         result = {
             "run": self.run.name,
             "task": self.number,
@@ -222,7 +229,7 @@ class Task:
             "environment": self.environment.name if self.environment else None,
             "command": self.command("python3"),
             "again": f"stead rerun {self.run.name}",
-            "restarts": int(os.environ.get("SLURM_RESTART_COUNT") or 0),
+            "restarts": self.restarts,
         }
         store.write_json(self.place / "result.json", result)
         store.write_json(self.place / "manifest.json", manifest.make(self.place, self.run / "input"))

@@ -6,6 +6,7 @@ runs/ID/              a run; the client chooses ID; .ID.* is a run that is being
   input/              the folder as submitted; unchanged files are hard links to those of earlier runs
   work/ stdout stderr result.json manifest.json          its results; those of an array are in tasks/N/
   checksums.json      those of a task that left no manifest; beside its work/
+  restarts.json       how often Slurm has requeued and started a task; beside its work/
   done/N              task N has ended: a copy of its result.json (0 without an array)
   started/            the Slurm job that started each chunk
   log/                output of Slurm and of this program

@@ -26,7 +26,9 @@ def start(store: Store, tmp_path: pathlib.Path) -> Start:
     program = tmp_path / "program.pyz"
     program.write_bytes(library.compiled(bundle.program()))
 
-    def run(files: Mapping[str, str], task: int | None = None, job: str = "7", **request: Any) -> Any:
+    def run(
+        files: Mapping[str, str], task: int | None = None, job: str = "7", restarts: int = 0, **request: Any
+    ) -> Any:
         place = store.run("r1")
         for path, text in files.items():
             (place / "input" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +40,8 @@ def start(store: Store, tmp_path: pathlib.Path) -> Start:
         parts = arrays.chunks(arrays.parse(request["tasks"])[0], 10) if request.get("tasks") else [None]
         chunk = next((n for n, part in enumerate(parts) if part and task is not None and part.offset + 9 >= task), 0)
         array = {"SLURM_ARRAY_TASK_ID": str(task - parts[chunk].offset), "SLURM_ARRAY_JOB_ID": "6"} if parts[0] else {}
+        if restarts:
+            array["SLURM_RESTART_COUNT"] = str(restarts)
         return subprocess.run(
             [
                 sys.executable,
@@ -149,6 +153,31 @@ def test_a_job_that_slurm_restarts_begins_from_nothing(store: Store, start: Star
 
     assert [one.returncode for one in done] == [0, 0], done[1].stderr
     assert (store.run("r1") / "stdout").read_text() == "[]\n"
+
+
+def test_a_start_that_slurm_gave_up_does_not_speak_for_the_next_one(store: Store, start: Start) -> None:
+    """As on a worker without network, which ends its program when the job runs elsewhere."""
+    main = """
+        import os, pathlib, sys, time
+        again = "SLURM_RESTART_COUNT" in os.environ
+        pathlib.Path("..", "second" if again else "first").touch()
+        while again and not pathlib.Path("../over").exists() or not pathlib.Path("../second").exists():
+            time.sleep(0.01)
+        sys.exit(0 if again else 3)
+        """
+    place = store.run("r1")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        first = pool.submit(start, {"main.py": main})
+        while not (place / "first").exists():
+            assert not first.done(), first.result().stderr
+        second = pool.submit(start, {}, restarts=1)
+        code = first.result().returncode
+        left = [name for name in ("result.json", "manifest.json", "done/0") if (place / name).exists()]
+        (place / "over").touch()
+
+    assert (code, left) == (3, [])
+    assert second.result().returncode == 0, second.result().stderr
+    assert (result(place)["state"], result(place)["restarts"]) == ("completed", 1)
 
 
 def test_a_program_gets_the_signal_that_its_job_gets(store: Store, start: Start) -> None:
