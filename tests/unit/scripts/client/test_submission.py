@@ -270,6 +270,14 @@ def test_a_run_that_is_a_job_is_not_discarded(store: Store, fake_slurm: FakeSlur
     assert len(fake_slurm.jobs) == 1
 
 
+def test_a_run_whose_ledger_cannot_be_read_is_not_discarded(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store)
+    (store.run("r1") / "ledger.json").write_text("")
+
+    assert submission.discard(store, {"id": "r1"}) == {"discarded": False}
+    assert len(fake_slurm.jobs) == 1
+
+
 def test_the_next_run_of_a_folder_is_compared_with_the_latest(store: Store, fake_slurm: FakeSlurm) -> None:
     for name in ("r1", "r2", "r3", "r4"):
         submit(store, id=name)
