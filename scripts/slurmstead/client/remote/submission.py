@@ -82,10 +82,22 @@ def discard(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def copy_input(place: Store, request: Mapping[str, Any]) -> None:
-    """Give a run the same input as another run, with hard links."""
-    source, target = place.run(request["source"]) / "input", place.run(request["id"]) / "input"
-    shutil.rmtree(target)
-    shutil.copytree(source, target, symlinks=True, copy_function=os.link)
+    """Give a run the same input as another run, with hard links, unless it is already submitted.
+
+    :raises Refusal: not every file could be copied
+    """
+    run, source = place.run(request["id"]), place.run(request["source"]) / "input"
+    with place.lock():
+        # A request whose connection was lost goes on beside its repetition, and its jobs read the input.
+        if (run / "ledger.json").exists():
+            return
+        shutil.rmtree(run / "input")
+        try:
+            shutil.copytree(source, run / "input", symlinks=True, copy_function=os.link)
+        except shutil.Error as error:
+            raise Refusal(
+                f"cannot copy {source}: {error.args[0][0][2]}", "Correct that, then run the command again."
+            ) from None
 
 
 def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any], program: bytes) -> None:

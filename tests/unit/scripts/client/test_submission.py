@@ -1,7 +1,9 @@
 """A run becomes a job once, wherever its submission is cut off."""
 
 import contextlib
+import errno
 import itertools
+import os
 import pathlib
 import shutil
 import time
@@ -275,6 +277,33 @@ def test_a_run_whose_ledger_cannot_be_read_is_not_discarded(store: Store, fake_s
     (store.run("r1") / "ledger.json").write_text("")
 
     assert submission.discard(store, {"id": "r1"}) == {"discarded": False}
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_the_input_of_a_rerun_that_is_a_job_stays_as_it_is(store: Store, fake_slurm: FakeSlurm) -> None:
+    """As when a connection is lost, and the first request goes on beside the second."""
+    submit(store)
+    submission.begin(store, {**REQUEST, "id": "r2"})
+    submit(store, id="r2")
+    file = store.run("r2") / "input" / "main.py"
+    before = file.stat().st_ino
+    submission.copy_input(store, {"source": "r1", "id": "r2"})
+
+    assert file.stat().st_ino == before
+    assert len(fake_slurm.jobs) == 2
+
+
+def test_an_input_that_cannot_be_copied_is_named(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(source: str, target: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), target)
+
+    submit(store)
+    monkeypatch.setattr(os, "link", link)
+
+    with pytest.raises(Refusal, match="cannot copy .*r1/input: .*No space left on device: .*r2/input/main.py"):
+        main.answer(store, {"action": "rerun", "id": "r2", "job": "r1"}, bundle.program())
     assert len(fake_slurm.jobs) == 1
 
 
