@@ -45,9 +45,9 @@ class Ledger:
         ]
 
     def open(self, parts: list[Chunk | None]) -> None:
-        """Set the chunks of the run, unless the file already has them."""
-        if not self.parts:
-            if self._path.exists():
+        """Set the chunks of the run, which has no job."""
+        if self.parts != parts:
+            if not self.parts and self._path.exists():
                 # The file is unreadable: any chunk may have been submitted.
                 self.tried = dict.fromkeys(range(len(parts)), time.time())
             self.parts = parts

@@ -39,8 +39,9 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
         ledger = _opened(place, run)
         if ledger.complete:
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
-        if ledger.parts:
-            ledger.find(commands.queue(), run.name)
+        if ledger.tried:
+            # Before the input changes: a job that appears later would read it.
+            _find_lost(run, ledger)
         if ledger.jobs:
             # Some of its jobs exist, so the input must not change.
             if not states.cancellation(run, None).exists():

@@ -71,6 +71,33 @@ def test_a_job_whose_number_nobody_learned_is_found_again(store: Store, fake_slu
     assert len(fake_slurm.jobs) == 1
 
 
+def test_a_job_that_appears_late_keeps_the_files_it_was_submitted_with(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """slurmctld reads the request of the first sbatch only while the command is repeated."""
+    fake_slurm.fails = ["answer lost"]
+    with pytest.raises(NoAnswer):
+        submit(store)
+    questions = itertools.count()
+    monkeypatch.setattr(commands, "queue", lambda: fake_slurm.queue() if next(questions) else [])
+
+    assert submission.begin(store, REQUEST)["jobs"] == ["1"]
+    assert len(fake_slurm.jobs) == 1
+
+
+def test_tasks_that_slurm_never_got_are_those_of_the_last_attempt(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user who names the run submits fewer tasks when Slurm has no room for more jobs."""
+    monkeypatch.setattr(submission, "FLIGHT_SECONDS", 0)
+    fake_slurm.fails = ["down"]
+    with pytest.raises(NoAnswer):
+        submit(store, tasks="0-99")
+
+    assert submit(store, tasks="0-9") == ["1"]
+    assert "--array=0-9" in fake_slurm.jobs[0]
+
+
 def test_a_job_that_slurm_forgot_is_found_by_what_it_began(store: Store, fake_slurm: FakeSlurm) -> None:
     fake_slurm.fails = ["killed"]
     with pytest.raises(KeyboardInterrupt):
