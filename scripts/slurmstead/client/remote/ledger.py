@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import time
+from collections.abc import Collection
 from typing import Any
 
 from slurmstead.client.remote import arrays, slurm, store
@@ -42,6 +43,14 @@ class Ledger:
             f"{self.jobs[chunk]}_{task - part.offset}"
             for chunk, part in enumerate(self.parts)
             if part and chunk in self.jobs and task - part.offset in arrays.parse(part.indices)[0]
+        ]
+
+    def jobs_of(self, tasks: Collection[int]) -> list[str]:
+        """Return the jobs that have at least one of these tasks."""
+        return [
+            self.jobs[chunk]
+            for chunk, part in enumerate(self.parts)
+            if not part or any(part.offset + index in tasks for index in arrays.parse(part.indices)[0])
         ]
 
     def open(self, parts: list[Chunk | None]) -> None:

@@ -236,24 +236,25 @@ def _withdraw(place: Store, run: pathlib.Path) -> None:
 def _dependencies(place: Store, after: list[str]) -> list[str]:
     """Return Slurm's names of the jobs and tasks that must succeed first, without those that already did.
 
-    Slurm 22.05 starts a job at once if it depends on an unknown job, so completed jobs must not be named.
+    Completed jobs must not be named: soon Slurm does not know them, and then 22.05 ignores them, and 24.11 refuses.
 
-    :raises WrongRequest: a run failed, or is only partly submitted
+    :raises WrongRequest: a run or one of its tasks failed, or it is only partly submitted
     """
     jobs: list[str] = []
     for name in after:
         run, task = states.find_task(place, name)
-        seen = states.look(place, [run])[0]
-        state = seen["state"] if task is None else next(one["state"] for one in seen["tasks"] if one["task"] == task)
-        if state not in ("pending", "running", "completed"):
+        tasks = [one for one in states.look(place, [run])[0]["tasks"] if task in (None, one["task"])]
+        if bad := next((one["state"] for one in tasks if states.failed(one)), None):
+            seen = f"is {bad}" if len(tasks) == 1 else f"has {bad} tasks"
             raise WrongRequest(
-                f"{name} is {state}, so no run can start after its success", "Run it again first: stead rerun."
+                f"{name} {seen}, so no run can start after its success", "Run it again first: stead rerun."
             )
-        if state != "completed":
+        active = {one["task"] for one in tasks if one["state"] != "completed"}
+        if active:
             ledger = Ledger(place.run(run))
             if not ledger.complete:
                 raise WrongRequest(f"{name} was only partly submitted", "First repeat the command that submits it.")
-            jobs += ledger.slurm_names(task)
+            jobs += ledger.jobs_of(active) if task is None else ledger.slurm_names(task)
     return jobs
 
 

@@ -358,6 +358,21 @@ def test_nothing_follows_a_run_that_failed(store: Store, fake_slurm: FakeSlurm) 
     assert len(fake_slurm.jobs) == 1
 
 
+def test_what_is_to_follow_waits_for_the_jobs_that_have_not_ended(store: Store, fake_slurm: FakeSlurm) -> None:
+    """Slurm has forgotten the first one: 24.11 would refuse its number, 22.05 would not look at its end."""
+    fake_slurm.max_array_size = 2
+    submit(store, tasks="0-5")
+    for task in (0, 1, 3):
+        (store.run("r1") / "done" / str(task)).write_text('{"state": "completed"}')
+    submit(store, id="r2", after=["r1"])
+    (store.run("r1") / "done" / "4").write_text('{"state": "failed"}')
+    with pytest.raises(WrongRequest, match="r1 has failed tasks, so no run can start after its success"):
+        submit(store, id="r3", after=["r1"])
+
+    assert "--dependency=afterok:2:3" in fake_slurm.jobs[3]
+    assert len(fake_slurm.jobs) == 4
+
+
 def test_what_is_to_follow_waits_for_the_task_that_is_named(store: Store, fake_slurm: FakeSlurm) -> None:
     submit(store, tasks="0-3")
     submit(store, id="r2", after=["1_2"])
