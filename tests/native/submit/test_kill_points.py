@@ -66,7 +66,7 @@ for name in ("live", "old"):
 os.utime(place / "environments/old/used", (old, old))
 (place / "runs/abandoned/input").mkdir(parents=True)
 os.utime(place / "runs/abandoned", (old, old))
-(place / "runs/.half.removed/input").mkdir(parents=True)
+(place / "runs/.half.1a2b3c4d/input").mkdir(parents=True)
 """
 
 LEFT = """

@@ -1,8 +1,12 @@
-"""Removes environments and copies that are no longer needed; part of each submission."""
+"""Removes environments and copies that are no longer needed; part of each submission.
+
+The user may have named a directory with other files in it, so only what certainly is ours is removed.
+"""
 
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import time
 
@@ -19,26 +23,39 @@ KILLED_DAYS = 1
 
 DAY = 86400
 
+GONE = re.compile(rf"\.{store.ID.pattern}\.[0-9a-f]{{8}}")
+"""The name of a run that Store.remove did not remove completely."""
+PARTIAL = re.compile(r"\..*\.[A-Za-z0-9]{6}", re.DOTALL)
+"""The name of a file that rsync has not received completely."""
+UNSUBMITTED = {"input", "log", "done", "started", "request.json"}
+
 
 def sweep(place: Store) -> None:
     """Remove old environments and abandoned copies; an error leaves the rest to the next submission."""
     with contextlib.suppress(OSError):
         now = time.time()
         for run in place.runs.iterdir():
-            if run.name.startswith("."):
+            if GONE.fullmatch(run.name):
                 shutil.rmtree(run, ignore_errors=True)
-            elif not (run / "ledger.json").exists() and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
+            elif _is_unsubmitted(run) and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
                 place.remove(run)
         for left in place.incoming.iterdir():
             # Not st_mtime: it may already be copied from the original file.
-            if left.stat().st_ctime < now - ABANDONED_DAYS * DAY:
+            if PARTIAL.fullmatch(left.name) and left.lstat().st_ctime < now - ABANDONED_DAYS * DAY:
                 left.unlink()
         for link in place.environments.iterdir():
-            if link.is_symlink():
+            if link.is_symlink() and os.readlink(link).startswith(f"{link.name}.build-"):
                 _sweep_environment(link, now - UNUSED_DAYS * DAY)
         for directory in place.environments.glob("*.build-*"):
             if directory.stat().st_ctime < now - KILLED_DAYS * DAY:
                 _sweep_build(directory)
+
+
+def _is_unsubmitted(run: pathlib.Path) -> bool:
+    """Whether a directory has what a run has before it is submitted, and nothing else."""
+    names = set(os.listdir(run)) if store.ID.fullmatch(run.name) and run.is_dir() else set()
+    whole = {name for name in names if not name.startswith((".request.json.", ".ledger.json."))}
+    return "input" in whole and whole <= UNSUBMITTED
 
 
 def _sweep_build(directory: pathlib.Path) -> None:

@@ -249,6 +249,28 @@ def test_a_run_that_is_half_removed_is_none_and_goes_with_the_next_submission(
     assert len(fake_slurm.jobs) == 2
 
 
+def test_nothing_but_abandoned_runs_and_copies_is_removed(store: Store, fake_slurm: FakeSlurm) -> None:
+    """The user's own project can have directories of the same names; `directory` may name it."""
+    data = store.root.parent / "data"
+    own = ["runs/train/weights", "runs/.git/config", "runs/a b/input/x", "environments/conda", "incoming/data.csv"]
+    ours = ["runs/r0/input/main.py", "runs/.r1.1a2b3c4d/input/main.py", "incoming/.main.py.a1B2c3"]
+    for path in (*(store.root / name for name in own + ours), data / "file"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (store.environments / "data").symlink_to(data)
+    for run in ("train", "a b", "r0"):
+        os.utime(store.runs / run, (0, 0))
+    later = time.time() + 8 * 86400
+    with pytest.MonkeyPatch.context() as clock:
+        clock.setattr(time, "time", lambda: later)
+        submit(store, id="r2")
+
+    assert [name for name in own if not (store.root / name).exists()] == []
+    assert (data / "file").exists() and (store.environments / "data").is_symlink()
+    assert [name for name in ours if (store.root / name).exists()] == []
+    assert len(fake_slurm.jobs) == 1
+
+
 def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlurm) -> None:
     submission.begin(store, REQUEST)
     with pytest.raises(Refusal, match="1 of 1 files did not arrive"):
