@@ -88,10 +88,11 @@ def every(place: Store) -> list[str]:
     if not place.runs.is_dir():
         return []
     found = {}
-    for run in place.runs.glob("[!.]*"):
+    for run in place.runs.iterdir():
         with contextlib.suppress(OSError):
-            found[run.name] = (run / "request.json").stat().st_mtime if (run / "ledger.json").exists() else 0
-    return sorted((name for name, when in found.items() if when), key=lambda name: (found[name], name))
+            if store.ID.fullmatch(run.name) and (run / "ledger.json").exists():
+                found[run.name] = (run / "request.json").stat().st_mtime
+    return sorted(found, key=lambda name: (found[name], name))
 
 
 def look(place: Store, names: list[str]) -> list[dict[str, Any]]:

@@ -457,6 +457,15 @@ def test_a_number_is_that_of_a_job_and_not_the_beginning_of_a_date(
     assert len(fake_slurm.jobs) == 1
 
 
+def test_a_copy_of_a_run_that_its_user_made_hides_no_other_run(store: Store, fake_slurm: FakeSlurm) -> None:
+    submit(store)
+    shutil.copytree(store.run("r1"), store.runs / "r1 (good)", symlinks=True)
+
+    assert [run["id"] for run in main.answer(store, {"action": "jobs"}, b"")["jobs"]] == ["r1"]
+    assert states.find(store, "1") == "r1"
+    assert len(fake_slurm.jobs) == 1
+
+
 def test_what_could_be_several_runs_is_none(store: Store, fake_slurm: FakeSlurm) -> None:
     submit(store, id="squares-1")
     submit(store, id="squares-2")
