@@ -99,7 +99,7 @@ def _rules_above(root: pathlib.Path) -> _Rules:
 
 
 def _spec(path: pathlib.Path) -> pathspec.GitIgnoreSpec:
-    lines = path.read_text(errors="surrogateescape").splitlines()
+    lines = path.read_text(encoding="utf-8-sig", errors="surrogateescape").split("\n")
     return pathspec.GitIgnoreSpec.from_lines(filter(_is_pattern, lines))
 
 

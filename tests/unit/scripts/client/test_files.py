@@ -42,6 +42,9 @@ IGNORED = [
     "[ab].*\n",
     "!\n/\n*.log\n",
     "*\n!*/\n!*.py\n",
+    "\ufeff*.log\n",
+    "*.log\r\n",
+    "\x0c*.log\n",
 ]
 
 
