@@ -30,6 +30,7 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
 
     :returns: if submitted, its `jobs` in Slurm; otherwise `input`, the target of the copy, `like`, directories that
         probably have most of the files, and `incoming`, the directory for incomplete files
+    :raises WrongRequest: another directory has its name
     :raises NoAnswer: slurmctld does not answer
     """
     commands.ping()
@@ -47,6 +48,8 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
             if not states.cancellation(run, None).exists():
                 _complete(place, run, ledger, store.read_json(run / "request.json"))
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
+        if run.exists() and not (run / "ledger.json").exists() and not sweep.is_unsubmitted(run):
+            raise WrongRequest(f"{run} exists and is not a run", "Choose another name with --id, or move it.")
         run.mkdir(mode=0o700, exist_ok=True)
         (run / "input").mkdir(exist_ok=True)
     before = store.read_json(place.projects / request["project"]) or []
@@ -76,7 +79,7 @@ def discard(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     """Remove the copied files of a run that has no job; `discarded` is False if they were kept."""
     run = place.run(request["id"])
     with place.lock():
-        if (run / "ledger.json").exists():
+        if run.exists() and not sweep.is_unsubmitted(run):
             return {"discarded": False}
         place.remove(run)
         return {"discarded": True}

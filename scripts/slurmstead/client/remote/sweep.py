@@ -37,7 +37,7 @@ def sweep(place: Store) -> None:
         for run in place.runs.iterdir():
             if GONE.fullmatch(run.name):
                 shutil.rmtree(run, ignore_errors=True)
-            elif _is_unsubmitted(run) and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
+            elif (run / "input").exists() and is_unsubmitted(run) and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
                 place.remove(run)
         for left in place.incoming.iterdir():
             # Not st_mtime: it may already be copied from the original file.
@@ -51,11 +51,10 @@ def sweep(place: Store) -> None:
                 _sweep_build(directory)
 
 
-def _is_unsubmitted(run: pathlib.Path) -> bool:
-    """Whether a directory has what a run has before it is submitted, and nothing else."""
-    names = set(os.listdir(run)) if store.ID.fullmatch(run.name) and run.is_dir() else set()
-    whole = {name for name in names if not name.startswith((".request.json.", ".ledger.json."))}
-    return "input" in whole and whole <= UNSUBMITTED
+def is_unsubmitted(run: pathlib.Path) -> bool:
+    """Whether a directory has only what a run has before it is submitted."""
+    names = os.listdir(run) if store.ID.fullmatch(run.name) and run.is_dir() else ["not a run"]
+    return UNSUBMITTED.issuperset(name for name in names if not name.startswith((".request.json.", ".ledger.json.")))
 
 
 def _sweep_build(directory: pathlib.Path) -> None:

@@ -271,6 +271,18 @@ def test_nothing_but_abandoned_runs_and_copies_is_removed(store: Store, fake_slu
     assert len(fake_slurm.jobs) == 1
 
 
+def test_a_directory_of_the_user_becomes_no_run_and_is_not_discarded(store: Store, fake_slurm: FakeSlurm) -> None:
+    own = store.runs / "train" / "input" / "photo"
+    for path in (own, store.runs / "train" / "work"):
+        path.mkdir(parents=True)
+
+    with pytest.raises(WrongRequest, match="runs/train exists and is not a run"):
+        submit(store, id="train")
+    assert submission.discard(store, {"id": "train"}) == {"discarded": False}
+    assert own.exists()
+    assert fake_slurm.jobs == []
+
+
 def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlurm) -> None:
     submission.begin(store, REQUEST)
     with pytest.raises(Refusal, match="1 of 1 files did not arrive"):
