@@ -15,7 +15,7 @@ NAME = "slurmstead-client"
 FILES = ("__init__.py", "errors.py", "wording.py")
 """What the client uses of the package slurmstead."""
 
-NEEDS = ("pathspec",)
+NEEDS = ("pathspec>=0.12",)
 PYTHON = ">=3.11"
 WHEEL = "Wheel-Version: 1.0\nGenerator: slurmstead\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import pathlib
 import subprocess
 import sys
+import zipfile
 
 from slurmstead.client import wheel
 
@@ -28,6 +30,14 @@ def test_a_fresh_python_imports_it_with_nothing_but_what_it_declares(tmp_path: p
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     assert name in said and said.endswith("True\n")
+
+
+def test_a_pathspec_that_is_too_old_is_replaced() -> None:
+    """Debian 12 has 0.11, whose GitIgnoreSpec has no check_file."""
+    with zipfile.ZipFile(io.BytesIO(wheel.build()[1])) as archive:
+        (metadata,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith("/METADATA"))
+
+    assert "Requires-Dist: pathspec>=0.12\n" in metadata
 
 
 def test_the_file_runs_without_our_packages(tmp_path: pathlib.Path) -> None:
