@@ -27,7 +27,7 @@ def parse(text: str) -> tuple[tuple[int, ...], int | None]:
     :raises WrongRequest: the text is not an array, or has too many tasks
     """
     listed, percent, limit = text.partition("%")
-    if percent and not (limit.isdigit() and int(limit)):
+    if percent and not (limit.isdecimal() and int(limit)):
         raise WrongRequest(f"expected a number above 0 after % in the array {text!r}", HINT)
     tasks: set[int] = set()
     for part in listed.split(","):

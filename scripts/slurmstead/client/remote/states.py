@@ -60,11 +60,11 @@ def find_task(place: Store, name: str) -> tuple[str, int | None]:
     """
     run = find(place, name)
     number, separator, index = name.partition("_")
-    if name == run or not separator or not number.isdigit():
+    if name == run or not separator or not number.isdecimal():
         return run, None
     ledger = Ledger(place.run(run))
     part = next(ledger.parts[chunk] for chunk, job in ledger.jobs.items() if job == number)
-    task = part.offset + int(index) if part and index.isdigit() else -1
+    task = part.offset + int(index) if part and index.isdecimal() else -1
     check_task(place, run, task, name)
     return run, task
 

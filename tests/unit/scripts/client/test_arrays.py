@@ -20,7 +20,7 @@ def test_an_array_is_read(text: str, tasks: tuple[int, ...], limit: int | None) 
     assert arrays.parse(text) == (tasks, limit)
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-1", "0-9%", "0-9%0", "1-", "0-9:0", "-5", "0-2000000", "0-5,"])
+@pytest.mark.parametrize("text", ["", "a", "3-1", "0-9%", "0-9%0", "0-9%²", "1-", "0-9:0", "-5", "0-2000000", "0-5,"])
 def test_what_is_no_array_is_refused(text: str) -> None:
     with pytest.raises(WrongRequest, match="array"):
         arrays.parse(text)
