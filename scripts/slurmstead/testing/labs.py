@@ -1,5 +1,6 @@
 """Runs scenarios on a separate lab, which is removed afterwards."""
 
+import fcntl
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -8,6 +9,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.text import Text
 
+from slurmstead.errors import UsageError
 from slurmstead.lab import host, snapshots
 from slurmstead.lab import machines as lab
 from slurmstead.paths import ROOT, lab_directory
@@ -41,6 +43,16 @@ class TestLab:
         self._before = {name: os.environ.get(name) for name in ("STEAD_LAB", *self.settings)}
         os.environ.update(self.settings)
         self.directory = lab_directory(lab.choose(own + self.kind.inventory.name.removeprefix("lab")))
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = self.directory.with_suffix(".lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._lock.close()
+            raise UsageError(
+                f"another `stead test` uses the lab {self.directory.name}",
+                "Wait until it has ended, or choose another lab: STEAD_LAB=NAME scripts/stead test",
+            ) from None
         self._remove()
         return self
 
@@ -48,6 +60,7 @@ class TestLab:
         try:
             self._remove()
         finally:
+            self._lock.close()
             for name, value in self._before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
 

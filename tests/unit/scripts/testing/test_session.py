@@ -6,7 +6,7 @@ import io
 import pytest
 from rich.console import Console
 
-from slurmstead.errors import CheckFailed, Interrupted
+from slurmstead.errors import CheckFailed, Interrupted, UsageError
 from slurmstead.testing import checks, labs, record, session, tree
 from slurmstead.testing.outcome import Outcome
 from slurmstead.testing.scenarios import Kind, Scenario
@@ -196,6 +196,21 @@ def test_tests_that_make_the_cluster_get_new_machines(monkeypatch, tmp_path):
     steps.run("site")
     own = ["lab up", "up", "test"]
     assert steps.verbs == [*own, "lab down", "lab up", "test", "lab down", *own]
+
+
+def test_a_second_run_leaves_the_lab_of_the_first_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("STEAD_LAB", "mine")
+    removed = []
+    monkeypatch.setattr(labs.lab, "down", lambda *_: removed.append(True))
+    console = Console(file=io.StringIO())
+    with labs.TestLab(console, Kind(), fresh=False) as first:
+        first.directory.mkdir(parents=True)
+        with pytest.raises(UsageError, match="another `stead test` uses the lab mine$"):
+            labs.TestLab(console, Kind(), fresh=False).__enter__()
+        assert not removed
+    with labs.TestLab(console, Kind(), fresh=False):
+        assert removed
 
 
 def test_a_native_lab_has_containers_and_no_test_that_needs_a_kernel(monkeypatch):
