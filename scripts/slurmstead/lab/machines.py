@@ -136,8 +136,9 @@ def pids(directory: pathlib.Path) -> dict[str, int | None]:
     for home in sorted(path.parent for path in directory.glob("*/ssh_config")):
         try:
             pid = int((home / "pid").read_text())
-            # After a crash of this computer, another process can have this ID.
-            runs = home.name in pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            # After a crash of this computer, another process can have this ID, also a machine of another lab.
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            runs = not {str(home), f"{home}/pid"}.isdisjoint(words)
         except (OSError, ValueError):
             runs = False
         found[home.name] = pid if runs else None

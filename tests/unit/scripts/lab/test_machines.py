@@ -25,10 +25,10 @@ def directory(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path
 
 
-@pytest.fixture
-def running(directory):
-    """Start a process that has the name of node1 among its arguments, as QEMU has."""
-    with subprocess.Popen(["sh", "-c", "sleep 60 & wait", "qemu", "-name", "node1"]) as process:
+@pytest.fixture(params=["node1/pid", "node1"], ids=["machine", "container"])
+def running(request, directory):
+    """Start a process that has the pid file or the directory of node1, and its name, among its arguments."""
+    with subprocess.Popen(["sh", "-c", "sleep 60 & wait", "sh", "node1", directory / request.param]) as process:
         (directory / "node1" / "pid").write_text(f"{process.pid}\n")
         deadline = time.monotonic() + 10
         # A process that has just been started shows no arguments for a moment.
@@ -42,6 +42,17 @@ def running(directory):
 
 def test_only_a_process_of_the_lab_counts_as_a_machine(directory, running):
     assert lab.pids(directory) == {"node1": running.pid, "node2": None, "node3": None}
+
+
+def test_a_machine_of_another_lab_with_the_same_process_id_is_not_ended(directory, running, tmp_path):
+    """After a crash of this computer, a pid file of one lab can name a machine of another."""
+    other = tmp_path / "other" / "node1"
+    other.mkdir(parents=True)
+    (other / "ssh_config").touch()
+    (other / "pid").write_text(f"{running.pid}\n")
+    assert lab.pids(other.parent) == {"node1": None}
+    lab.end(other.parent)
+    assert running.poll() is None
 
 
 def test_a_lab_that_never_was_has_no_machines(tmp_path):
