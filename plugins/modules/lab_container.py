@@ -320,7 +320,9 @@ def boot(container: lab.Container, home: pathlib.Path, alive: int) -> None:
 def remove(module: AnsibleModule, directory: pathlib.Path, container: lab.Container) -> None:
     """End a container and remove its files; after the last one, also the bridge and the lab's directory."""
     home = directory / container.name
-    changed = home.exists() or process_of(container, "machine") is not None
+    # An interruption can leave the bridge without containers.
+    left = (directory / "bridge.lock").exists() and not any(directory.glob("*/ssh_config"))
+    changed = home.exists() or process_of(container, "machine") is not None or left
     if changed and not module.check_mode:
         end(container, home)
         with locked(directory / "bridge.lock"):

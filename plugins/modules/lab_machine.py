@@ -300,7 +300,9 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
 def remove(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) -> None:
     """End a machine and remove its files; after the last one, also the switch and the lab's directory."""
     pid = process_of(home / "pid")
-    changed = pid is not None or home.exists()
+    # An interruption can leave the switch without machines.
+    left = (directory / "switch.lock").exists() and not any(directory.glob("*/root.qcow2"))
+    changed = pid is not None or home.exists() or left
     if changed and not module.check_mode:
         if pid:
             end_process(pid)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
+import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +19,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ansible.module_utils.slurmstead.lab import machine as lab
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -179,6 +184,56 @@ def test_the_end_of_the_console_is_what_was_printed_last(lab_machine: types.Modu
 
     assert len(lines) == lab_machine.CONSOLE_LINES
     assert lines[-2:] == ["line 99", "\ufffd"]
+
+
+def test_a_lab_of_which_only_the_switch_is_left_is_removed(
+    lab_machine: types.ModuleType, tmp_path: pathlib.Path, sleeper: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """`lab down` was interrupted after the last machine."""
+    directory = tmp_path / "lab"
+    directory.mkdir()
+    (directory / "switch.lock").touch()
+    switch = sleeper("-p", str(directory / "switch.pid"))
+    (directory / "switch.pid").write_text(str(switch.pid))
+    changes: list[bool] = []
+    module = types.SimpleNamespace(check_mode=False, exit_json=lambda changed: changes.append(changed))
+
+    for _ in range(2):
+        lab_machine.remove(module, directory, directory / "node1")
+
+    assert changes == [True, False]
+    assert not directory.exists()
+    assert not pathlib.Path(f"/proc/{switch.pid}").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "lock"), [("machine", "switch.lock"), ("container", "bridge.lock")])
+def test_a_lab_that_was_interrupted_when_it_began_is_removed_at_once(
+    tmp_path: pathlib.Path, kind: str, lock: str
+) -> None:
+    """No machine has a disk yet, so each of them looks like the last one."""
+    names = [f"node{number}" for number in range(4)]
+    for name in names:
+        (tmp_path / "lab" / name).mkdir(parents=True)
+    given = f"{{lab_kind: {kind}, lab_name: x, lab_directory: {tmp_path}/lab, lab_number: 1, os_address: 10.0.0.1}}"
+    groups = {group: {"hosts": dict.fromkeys(names)} for group in ("control", "workers")}
+    (tmp_path / "hosts.yml").write_text(f"{json.dumps(groups)[:-1]}, all: {{vars: {given}}}}}")
+    settings = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "LC_ALL": "C.UTF-8"}
+    command = ["ansible-playbook", "-i", str(tmp_path / "hosts.yml"), str(ROOT / "playbooks/destroy-lab.yml")]
+
+    with (tmp_path / "lab" / lock).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with subprocess.Popen(command, env={**os.environ, **settings}, stdout=subprocess.PIPE, text=True) as run:
+            waits = f"-> FLOCK .*:{os.fstat(file.fileno()).st_ino} "
+            while run.poll() is None and not re.search(waits, pathlib.Path("/proc/locks").read_text()):
+                time.sleep(0.05)
+            # Others may come.
+            time.sleep(3)
+            fcntl.flock(file, fcntl.LOCK_UN)
+            said, _ = run.communicate()
+
+    assert run.returncode == 0, said
+    assert not (tmp_path / "lab").exists()
 
 
 @pytest.fixture
