@@ -148,7 +148,7 @@ class Everything:
     def run(self) -> None:
         """Run the chosen lines; a failure does not stop the others.
 
-        :raises CheckFailed: a line failed
+        :raises CheckFailed: a line failed, or this user cannot run it
         """
         started = time.monotonic()
         if self.commit is None:
@@ -164,12 +164,15 @@ class Everything:
         try:
             outcomes = list(self._local())
             wanted = [scenario for scenario in self.chosen if scenario.key not in self.done]
-            for kind, scenarios in by_kind(_possible(self.console, wanted)):
+            possible = _possible(self.console, wanted)
+            for kind, scenarios in by_kind(possible):
                 outcomes += run_scenarios(self.console, kind, scenarios, self._scenario_ended)
         except Interrupted as error:
             raise Interrupted(error.signal_number, "Run the same command again to continue with the rest.") from None
         table.print_table(self.console, record.load(tree.TABLE), now())
         _end(self.console, outcomes, started)
+        if left := [scenario.key for scenario in wanted if scenario not in possible]:
+            raise CheckFailed(f"not run: {', '.join(left)}", "Run the same command as root.")
 
     def _scenario_ended(self, scenario: Scenario, outcome: Outcome) -> None:
         _note(scenario.key, outcome, self.commit)

@@ -126,6 +126,14 @@ def test_an_ordinary_user_runs_no_scenario_on_containers(fake, monkeypatch):
     assert "site bookworm native" not in fake.ran
 
 
+def test_lines_that_an_ordinary_user_cannot_run_have_not_passed(fake, monkeypatch):
+    monkeypatch.setattr(session.os, "geteuid", lambda: 1000)
+    with pytest.raises(CheckFailed, match="^not run: operations bookworm native, operations trixie native$"):
+        fake.everything("operations")
+    assert fake.ran == ["operations bookworm"]
+    fake.everything("health")
+
+
 def test_ci_makes_no_lab_after_a_failed_check(fake):
     fake.fails = {"pytest"}
     with pytest.raises(CheckFailed):
