@@ -293,7 +293,7 @@ def start(module: AnsibleModule, directory: pathlib.Path, container: lab.Contain
         port = free_port()
         (home / "port").write_text(str(port))
         (home / "ssh_config").write_text(machine.ssh_config(node, str(home), str(directory / "key"), port))
-        (directory / "ssh_config").write_text(f"Include {directory}/*/ssh_config\n")
+        (directory / "ssh_config").write_text(machine.lab_ssh_config(str(directory)))
         life, alive = os.pipe()
         connect(container, home, node.cluster_mac, port, life)
         boot(container, home, alive)

@@ -284,7 +284,7 @@ def start(module: AnsibleModule, directory: pathlib.Path, home: pathlib.Path) ->
         port_file.write_text(str(port))
         switch_seen.write_text(switch)
         (home / "ssh_config").write_text(lab.ssh_config(machine, str(home), str(directory / "key"), port))
-        (directory / "ssh_config").write_text(f"Include {directory}/*/ssh_config\n")
+        (directory / "ssh_config").write_text(lab.lab_ssh_config(str(directory)))
         switch_on(home, machine, chosen)
     try:
         wait_for_login(home, machine.name, given["timeout"])

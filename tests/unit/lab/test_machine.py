@@ -171,14 +171,20 @@ def test_the_first_boot_brings_keys_and_address() -> None:
     }
 
 
-def test_ssh_reads_the_section_of_a_machine_as_meant(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("home", ["me", "Zoë Müller"])
+def test_ssh_reads_the_section_of_a_machine_as_meant(tmp_path: pathlib.Path, home: str) -> None:
     """By ssh itself: `ssh -G` prints what it would do."""
     ssh = shutil.which("ssh")
     assert ssh, "Install openssh-client, without which Ansible reaches no machine"
-    config = tmp_path / "ssh_config"
-    config.write_text(lab.ssh_config(MACHINE, DIRECTORY, "/state/lab/default/key", 2201))
+    directory = tmp_path / home / "lab"
+    (directory / "node1").mkdir(parents=True)
+    section = lab.ssh_config(MACHINE, f"{directory}/node1", f"{directory}/key", 2201)
+    (directory / "node1" / "ssh_config").write_text(section)
+    (directory / "ssh_config").write_text(lab.lab_ssh_config(str(directory)))
 
-    done = subprocess.run([ssh, "-F", config, "-G", "node1"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [ssh, "-F", directory / "ssh_config", "-G", "node1"], capture_output=True, text=True, check=True
+    )
 
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
     expected = {
@@ -186,9 +192,9 @@ def test_ssh_reads_the_section_of_a_machine_as_meant(tmp_path: pathlib.Path) -> 
         "port": "2201",
         "user": "debian",
         "hostkeyalias": "node1",
-        "userknownhostsfile": f"{DIRECTORY}/known_hosts",
+        "userknownhostsfile": f"{directory}/node1/known_hosts",
         "stricthostkeychecking": "true",
-        "identityfile": "/state/lab/default/key",
+        "identityfile": f"{directory}/key",
         "identitiesonly": "yes",
     }
     assert {name: said[name] for name in expected} == expected

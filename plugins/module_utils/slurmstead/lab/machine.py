@@ -156,10 +156,15 @@ def ssh_config(machine: Machine, directory: str, key: str, port: int) -> str:
         "Port": str(port),
         "User": GUEST_USER,
         "HostKeyAlias": machine.name,
-        "UserKnownHostsFile": f"{directory}/known_hosts",
+        "UserKnownHostsFile": f'"{directory}/known_hosts"',
         "StrictHostKeyChecking": "yes",
-        "IdentityFile": key,
+        "IdentityFile": f'"{key}"',
         "IdentitiesOnly": "yes",
         "LogLevel": "ERROR",
     }
     return "\n".join([f"Host {machine.name}", *(f"    {name} {value}" for name, value in options.items())]) + "\n"
+
+
+def lab_ssh_config(directory: str) -> str:
+    """Return the ssh_config(5) text with which `ssh -F … NAME` reaches each machine of a lab."""
+    return f'Include "{directory}/*/ssh_config"\n'
