@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from rich.console import Console
 
 from slurmstead.cluster import smoke
-from slurmstead.errors import CheckFailed
+from slurmstead.errors import CheckFailed, UsageError
 from slurmstead.lab import host
 from slurmstead.lab import machines as lab
 from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
@@ -63,9 +63,16 @@ class Demo:
     def run(self, console: Console) -> None:
         """Run all steps.
 
+        :raises UsageError: the lab exists with another image, or consists of containers
         :raises SteadError: a step failed
         """
         started = time.monotonic()
+        lab.check_image(lab_directory(self.name), self.extra_vars)
+        if lab.is_native(lab_directory(self.name)):
+            raise UsageError(
+                f"the lab {self.name} consists of containers, the demo needs virtual machines",
+                "Remove the lab first (scripts/stead lab down), or make another one with --name.",
+            )
         steps: list[tuple[str, Callable[[Console, Peak], str]]] = [
             ("Packages of this computer", self._packages),
             ("Virtual machines (create-lab.yml)", self._machines),

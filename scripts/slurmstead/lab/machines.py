@@ -82,13 +82,32 @@ def is_native(directory: pathlib.Path) -> bool:
     return (directory / "bridge").exists()
 
 
+def check_image(directory: pathlib.Path, extra_vars: Mapping[str, str]) -> None:
+    """Check that the existing machines of a lab have the release and the kind of image that are wanted.
+
+    :raises UsageError: a machine has another one
+    """
+    for file in sorted(directory.glob("*/image")):
+        # As in roles/lab/vars/main.yml.
+        words = pathlib.Path(file.read_text()).name.split("-")
+        made = dict(zip(("lab_release", "lab_architecture", "lab_image"), words, strict=False))
+        for name, wanted in extra_vars.items():
+            if made.get(name, wanted) != wanted:
+                raise UsageError(
+                    f"{file.parent.name} of the lab {directory.name} exists with {made[name]}, not {wanted}",
+                    "Remove the lab first (scripts/stead lab down), or make another one with --name.",
+                )
+
+
 def up(console: Console, inventory: pathlib.Path, extra_vars: Mapping[str, str]) -> Result:
     """Start the machines that do not run; install missing packages on this computer first.
 
-    :raises UsageError: containers are wanted, and a machine of the inventory cannot be a container
+    :raises UsageError: containers are wanted, and a machine of the inventory cannot be a container; or a machine exists
+        with another image
     :raises MachineError: containers need root
     """
     directory = lab_directory(os.environ["STEAD_LAB"])
+    check_image(directory, extra_vars)
     if extra_vars.get("lab_kind") != "container" and not is_native(directory):
         host.ensure_packages(console, arm64=needs_arm64(inventory))
         return _play(console, "create-lab.yml", inventory, extra_vars)

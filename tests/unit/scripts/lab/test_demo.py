@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from slurmstead.cluster import smoke
-from slurmstead.errors import CheckFailed, TaskError
+from slurmstead.errors import CheckFailed, TaskError, UsageError
 from slurmstead.lab import demo, host
 from slurmstead.lab import machines as lab
 from slurmstead.paths import LAB_INVENTORY
@@ -93,6 +93,20 @@ def test_a_step_that_fails_is_the_last(project, stage, trouble, error, text, las
         demo.Demo("default", {}, plain=True).run(console)
     steps = [line for line in console.file.getvalue().splitlines() if line[:1].isdigit()]
     assert steps[-1].startswith(last_step)
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("node1/image", "exists with bookworm, not trixie"), ("bridge", "consists of containers")],
+)
+def test_a_lab_of_another_kind_is_not_configured(stage, monkeypatch, tmp_path, file, text):
+    console, notes = stage
+    monkeypatch.setattr(demo, "lab_directory", lambda name: tmp_path)
+    (tmp_path / "node1").mkdir()
+    (tmp_path / file).write_text("/images/bookworm-amd64-baked-0123456789ab")
+    with pytest.raises(UsageError, match=text):
+        demo.Demo("default", {"lab_release": "trixie"}, plain=True).run(console)
+    assert notes == []
 
 
 def test_a_job_that_hangs_is_given_up(stage, monkeypatch):

@@ -143,3 +143,22 @@ def test_a_lab_has_the_name_of_its_inventory(monkeypatch, inventory, name):
     monkeypatch.delenv("STEAD_LAB")
     assert lab.choose(None) == "default"
     monkeypatch.delenv("STEAD_LAB")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        ({}, ""),
+        ({"lab_release": "bookworm", "lab_image": "baked"}, ""),
+        ({"lab_release": "trixie"}, "node1 of the lab .* exists with bookworm, not trixie$"),
+        ({"lab_image": "clean"}, "node1 of the lab .* exists with baked, not clean$"),
+    ],
+)
+def test_a_machine_that_exists_with_another_image_is_named(directory, wanted, text):
+    (directory / "node1" / "image").write_text("/my cache-1/images/bookworm-amd64-baked-0123456789ab")
+    if not text:
+        lab.check_image(directory, wanted)
+        return
+    with pytest.raises(UsageError, match=text) as caught:
+        lab.check_image(directory, wanted)
+    assert "lab down" in caught.value.hint
