@@ -126,7 +126,14 @@ class Demo:
         for job in JOBS:
             command = lab.ssh_command(lab_directory(self.name), HEAD, [job], user=USER)
             try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=JOB_SECONDS)
+                done = subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    timeout=JOB_SECONDS,
+                )
             except subprocess.TimeoutExpired:
                 raise CheckFailed(
                     f"expected `{job}` to end within {JOB_SECONDS} s", "Check `squeue` and `sinfo -R`."

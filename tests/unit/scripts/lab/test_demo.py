@@ -109,6 +109,22 @@ def test_a_lab_of_another_kind_is_not_configured(stage, monkeypatch, tmp_path, f
     assert notes == []
 
 
+def test_a_job_does_not_read_the_script_that_runs_the_demo(stage, monkeypatch, tmp_path):
+    console, _ = stage
+    (tmp_path / "script").write_text("scripts/stead lab down\n")
+    monkeypatch.setattr(lab, "ssh_command", lambda *arguments, **options: ["cat"])
+    before = os.dup(0)
+    script = os.open(tmp_path / "script", os.O_RDONLY)
+    os.dup2(script, 0)
+    try:
+        demo.Demo("default", {}, plain=True).run(console)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+        os.close(script)
+    assert "    scripts/stead lab down" not in console.file.getvalue().splitlines()
+
+
 def test_a_job_that_hangs_is_given_up(stage, monkeypatch):
     console, _ = stage
     monkeypatch.setattr(demo, "JOB_SECONDS", 0.1)
