@@ -12,6 +12,9 @@ NATIVE = ("start", "job", "publish", "health", "jobs500", "jobs25000")
 MEASURES = (*CONTROLLER, *NATIVE)
 """As in tests/bench/scale.py."""
 
+RELEASES = ("bookworm", "trixie")
+"""As in tests/native/root.py."""
+
 LARGEST = 5000
 """Nodes."""
 
@@ -19,13 +22,15 @@ LARGEST = 5000
 def words(sizes: str, measures: str, release: str, minutes: float, as_json: bool) -> list[str]:
     """Return the arguments of tests/bench.
 
-    :raises UsageError: a size or measure is unknown
+    :raises UsageError: a size, measure or release is unknown
     """
     chosen = measures.split(",") if measures else list(MEASURES)
     if unknown := [name for name in chosen if name not in MEASURES]:
         raise UsageError(f"unknown measure: {', '.join(unknown)}", f"Choose from {','.join(MEASURES)}.")
-    if wrong := [size for size in sizes.split(",") if not size.isdigit() or not 0 < int(size) <= LARGEST]:
+    if wrong := [size for size in sizes.split(",") if not size.isdecimal() or not 0 < int(size) <= LARGEST]:
         raise UsageError(f"--sizes: {', '.join(wrong)}", f"Write numbers of nodes from 1 to {LARGEST}, such as 4,64.")
+    if release not in RELEASES:
+        raise UsageError(f"unknown release: {release}", f"Choose from {','.join(RELEASES)}.")
     asked = [f"--sizes={sizes}", f"--measures={','.join(chosen)}", f"--release={release}", f"--minutes={minutes}"]
     return [*asked, *(["--json"] if as_json else [])]
 

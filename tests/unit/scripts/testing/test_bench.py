@@ -13,16 +13,27 @@ from slurmstead.errors import UsageError
 from slurmstead.paths import ROOT
 from slurmstead.testing import bench
 from tests.bench import scale
+from tests.native import root
 
 
-def test_the_verb_knows_the_measures_that_there_are() -> None:
+def test_the_verb_knows_the_measures_and_releases_that_there_are() -> None:
     assert (bench.CONTROLLER, bench.NATIVE) == (scale.CONTROLLER, scale.NATIVE)
+    assert bench.RELEASES == tuple(root.RELEASES)
 
 
-@pytest.mark.parametrize(("sizes", "measures"), [("4,many", ""), ("0", ""), ("4", "validate,speed")])
-def test_a_wrong_size_or_measure_is_refused(sizes: str, measures: str) -> None:
-    with pytest.raises(UsageError, match="--sizes|unknown measure"):
-        bench.words(sizes, measures, "bookworm", 1, False)
+@pytest.mark.parametrize(
+    ("sizes", "measures", "release"),
+    [
+        ("4,many", "", "bookworm"),
+        ("0", "", "bookworm"),
+        ("4²", "", "bookworm"),
+        ("4", "validate,speed", "bookworm"),
+        ("4", "", "bullseye"),
+    ],
+)
+def test_a_wrong_size_measure_or_release_is_refused(sizes: str, measures: str, release: str) -> None:
+    with pytest.raises(UsageError, match="--sizes|unknown measure|unknown release"):
+        bench.words(sizes, measures, release, 1, False)
 
 
 def test_a_table_compares_the_cost_of_a_node() -> None:
