@@ -80,8 +80,13 @@ def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> N
     """Stop the machines and delete their files."""
     from slurmstead.lab import machines as lab
 
-    lab.choose(name, inventory)
+    chosen = lab.choose(name, inventory)
     lab.down(messages, inventory.absolute())
+    if left := lab.pids(lab_directory(chosen)):
+        raise CheckFailed(
+            f"the lab {chosen} still has {', '.join(left)}: not in {inventory}",
+            "Add them to the inventory, or give the one that they were started with (-i), and run lab down again.",
+        )
 
 
 @lab_app.command("freeze")
