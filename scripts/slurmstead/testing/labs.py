@@ -74,9 +74,6 @@ class TestLab:
         done = self._first(scenario) if scenario.name == FIRST else self._tests(scenario)
         # After a failed scenario, the state of the lab is unknown.
         self.configured = done.ok and not scenario.destroys
-        # New containers take a minute; machines are configured again, or thawed.
-        if self.kind.native and not self.configured:
-            self._remove()
         show(self.console, done)
         return done
 
@@ -98,8 +95,10 @@ class TestLab:
         up = [STEAD, "lab", "up", f"--inventory={inventory}", *native]
         configure = [[STEAD, "up", f"--inventory={inventory}"], *([FREEZE] if self.kind.freezes else [])]
         thawed = self.kind.freezes and snapshots.LABEL in snapshots.labels(self.directory)
-        if scenario.bare:
+        # New containers take a minute; machines are configured again, or thawed.
+        if scenario.bare or (self.kind.native and not self.configured):
             self._remove()
+        if scenario.bare:
             before = [up]
         else:
             before = [] if self.configured else [THAW] if thawed else [up, *configure]

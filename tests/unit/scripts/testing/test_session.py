@@ -2,6 +2,7 @@
 
 import datetime
 import io
+import pathlib
 
 import pytest
 from rich.console import Console
@@ -161,6 +162,7 @@ class Steps:
         self.fails = fails
         monkeypatch.setattr(labs.commands, "aloud", self.aloud)
         self.lab = labs.TestLab(Console(file=io.StringIO()), kind, fresh=False)
+        self.lab.directory = pathlib.Path("/nonexistent")
 
     def aloud(self, name, command, settings):
         self.ran.append(command)
@@ -197,9 +199,9 @@ def test_a_lab_that_can_be_frozen_is_configured_once(monkeypatch, tmp_path):
 
 def test_tests_that_make_the_cluster_get_new_machines(monkeypatch, tmp_path):
     steps = Steps(monkeypatch, Kind(native=True))
-    steps.lab.directory = tmp_path
     monkeypatch.setattr(labs.lab, "down", lambda *_: steps.ran.append([labs.STEAD, "lab", "down"]))
     steps.run("gate")
+    steps.lab.directory = tmp_path
     steps.run("course", bare=True, destroys=True)
     steps.run("site")
     own = ["lab up", "up", "test"]
@@ -219,6 +221,15 @@ def test_a_second_run_leaves_the_lab_of_the_first_alone(monkeypatch, tmp_path):
         assert not removed
     with labs.TestLab(console, Kind(), fresh=False):
         assert removed
+
+
+def test_a_scenario_that_passed_is_written_down_before_its_lab_is_removed(monkeypatch, tmp_path):
+    """Removing it can fail, or be interrupted."""
+    steps = Steps(monkeypatch, Kind(native=True))
+    steps.lab.directory = tmp_path
+    monkeypatch.setattr(labs.lab, "down", lambda *_: steps.ran.append([labs.STEAD, "lab", "down"]))
+    steps.run("operations", destroys=True)
+    assert steps.verbs[-1] == "test"
 
 
 def test_a_native_lab_has_containers_and_no_test_that_needs_a_kernel(monkeypatch):
