@@ -102,6 +102,15 @@ def test_an_image_is_readable_and_only_its_owner_writes_to_it(builder: Builder) 
     assert {path.stat().st_mode & 0o777 for path in builder.image.iterdir()} == {0o644}
 
 
+def test_an_image_is_on_the_disk_before_it_has_its_name(builder: Builder) -> None:
+    """After a power cut, an empty kernel would be used for good."""
+    builder.script("sync", f'for file; do basename "$file"; done > {builder.calls}; [ ! -e {builder.image} ]')
+
+    assert builder.run() == (0, "")
+
+    assert builder.calls.read_text().split() == ["disk", "initrd", "kernel"]
+
+
 def test_the_hooks_are_handed_over_as_text(builder: Builder) -> None:
     """An ordinary user's mmdebstrap runs them as an account that may not enter that user's home."""
     builder.run()
