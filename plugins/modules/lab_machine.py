@@ -69,6 +69,7 @@ from ansible.module_utils.slurmstead.lab.steps import (
     locked,
     make_host_key,
     make_lab_key,
+    process_of,
     run,
 )
 
@@ -84,16 +85,6 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[A-Z]|[\x00-\x08\x0b-\x1f]")
 
 class StandsStillError(MachineError):
     """A machine whose kernel hangs before its first process."""
-
-
-def process_of(pid_file: pathlib.Path) -> int | None:
-    """Return the process ID in a pid file, if that process is still the one started with this file."""
-    try:
-        pid = int(pid_file.read_text())
-        arguments = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError):
-        return None
-    return pid if str(pid_file).encode() in arguments else None
 
 
 def kvm_boots(

@@ -37,6 +37,8 @@ import shutil
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.lab.steps import process_of
+
 DISK_OF_MACHINE = 1536
 """MiB that a machine's overlay and extra disks take once the cluster is configured (measured: 0.9 to 1.3 GiB)."""
 
@@ -71,14 +73,14 @@ def main() -> None:
         supports_check_mode=True,
     )
     directory = pathlib.Path(module.params["directory"])
-    missing = {
-        name: int(size) for name, size in module.params["memory"].items() if not (directory / name / "pid").exists()
-    }
+    sizes = module.params["memory"]
+    missing = [name for name in sizes if not (directory / name / "pid").exists()]
+    off = [int(size) for name, size in sizes.items() if process_of(directory / name / "pid") is None]
     problems = []
     memory = available_memory(pathlib.Path("/proc/meminfo").read_text())
-    if memory < sum(missing.values()):
+    if memory < sum(off):
         problems.append(
-            f"memory: {len(missing)} machines need {sum(missing.values())} MiB, {memory} MiB are available; stop "
+            f"memory: {len(off)} machines need {sum(off)} MiB, {memory} MiB are available; stop "
             "other programs, lower lab_memory, or remove hosts from the inventory"
         )
     for what, path, needed in (

@@ -37,6 +37,16 @@ def locked(path: pathlib.Path) -> Iterator[None]:
         yield
 
 
+def process_of(pid_file: pathlib.Path) -> int | None:
+    """Return the process ID in a pid file, if that process is still the one started with this file or its directory."""
+    try:
+        pid = int(pid_file.read_text())
+        arguments = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    return pid if {str(pid_file).encode(), str(pid_file.parent).encode()} & {*arguments} else None
+
+
 def end_process(pid: int, seconds: float = 10) -> None:
     """End a process and wait until it is gone."""
     with contextlib.suppress(ProcessLookupError):
