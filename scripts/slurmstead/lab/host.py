@@ -81,8 +81,9 @@ def missing_packages(wanted: Iterable[str]) -> list[str]:
 
 def apt(arguments: list[str], *, root: bool) -> list[str]:
     """Return a non-interactive apt-get command line, with sudo unless `root`."""
-    quiet = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0"]
-    return [*([] if root else ["sudo"]), *quiet, *arguments]
+    # On a new system, unattended-upgrades has the lock for minutes.
+    options = ("-qq", "-o", "Dpkg::Use-Pty=0", "-o", "DPkg::Lock::Timeout=600")
+    return [*([] if root else ["sudo"]), "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", *options, *arguments]
 
 
 def ensure_packages(

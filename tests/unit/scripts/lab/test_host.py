@@ -33,8 +33,9 @@ def log(system: pathlib.Path) -> list[str]:
 
 
 WANTED = [name for name in host.PACKAGES if name != "openssh-client"]
-INSTALL = f"apt-get -qq -o Dpkg::Use-Pty=0 install --yes --no-install-recommends {' '.join(sorted(WANTED))}"
-UPDATE = "apt-get -qq -o Dpkg::Use-Pty=0 update"
+APT = "apt-get -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=600"
+INSTALL = f"{APT} install --yes --no-install-recommends {' '.join(sorted(WANTED))}"
+UPDATE = f"{APT} update"
 
 
 @pytest.mark.parametrize(("user", "prefix"), [(0, ""), (1000, "sudo ")], ids=["root", "user"])
