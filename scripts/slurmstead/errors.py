@@ -14,6 +14,7 @@ The exit codes are an interface: docs/tour.md lists them, and tests/unit/scripts
 """
 
 import enum
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -64,9 +65,13 @@ class MachineError(UsageError):
 
 
 class UnreachableError(SteadError):
-    """A host did not answer."""
+    """A host did not answer; `hosts` are those of a run."""
 
     exit_code = ExitCode.UNREACHABLE
+
+    def __init__(self, text: str, hint: str = "", hosts: Iterable[str] = ()) -> None:
+        super().__init__(text, hint)
+        self.hosts = frozenset(hosts)
 
 
 class TaskError(SteadError):

@@ -99,6 +99,9 @@ def remove_node(
             plain=plain,
         )
     except UnreachableError as error:
+        if error.hosts != {name}:
+            # Without control the node is still in service.
+            raise
         hint = f"Repeat this when {name} is on. If it is lost, run `stead rotate-key` to invalidate its MUNGE key."
         operations.reload_firewalls(out, messages, inventory, name, removed=True, check=check, plain=plain)
         raise UnreachableError(str(error), hint) from error

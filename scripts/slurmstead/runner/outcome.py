@@ -91,12 +91,14 @@ class Result:
             return UnreachableError(
                 f"{_names(unreachable)} {verb}{what if noted else ''}{self._others()}",
                 hint if noted else "To wake a machine, run `scripts/stead power on`.",
+                unreachable,
             )
         if unreachable:
             hint = "Check its power and network, then run the same command again to continue."
             asleep = sorted(self.asleep.intersection(unreachable))
             slept = f" ({_names(asleep)} sleeping)" if asleep else ""
-            return UnreachableError(f"{_names(unreachable)} could not be reached{slept}{self._others()}", hint)
+            text = f"{_names(unreachable)} could not be reached{slept}{self._others()}"
+            return UnreachableError(text, hint, unreachable)
         if self.returned:
             return TaskError(
                 f"{self.playbook} exited with {self.returned}:\n" + "\n".join(self.words[-events.OUTPUT_LINES :])

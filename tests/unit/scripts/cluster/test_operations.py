@@ -1,6 +1,7 @@
 """The verbs that work on machines refuse names that are not workers before a playbook starts."""
 
 import io
+import sys
 
 import pytest
 from rich.console import Console
@@ -120,6 +121,24 @@ def test_machines_that_are_off_do_not_keep_a_node_from_being_added(project):
     said = messages.file.getvalue()
     assert "n2, n3 could not be reached; their firewalls change with the next `scripts/stead up`" in said
     assert "n1: " not in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("off", "forgotten"), [("n1", ["n1"]), ("n3", [])], ids=["the node", "control"])
+def test_firewalls_forget_a_node_that_is_off_and_none_while_control_is(project, stead, monkeypatch, off, forgotten):
+    called = []
+    monkeypatch.setattr(operations, "PLAYBOOKS", project.path)
+    monkeypatch.setattr(operations, "reload_firewalls", lambda *words, **_: called.append(words[3]))
+    project.playbook("- {name: Look, ansible.builtin.command: 'true'}", name="remove-node.yml")
+    here = f"{{ansible_connection: local, ansible_python_interpreter: {sys.executable}}}"
+    hosts = ", ".join(
+        f"{name}: {'{ansible_host: 127.0.0.1, ansible_port: 9}' if name == off else here}" for name in ("n1", "n3")
+    )
+    groups = "control: {hosts: {n3: }}\nnfs_server: {hosts: {n3: }}\nworkers: {hosts: {n1: }}\n"
+    inventory = project.write("hosts.yml", f"all: {{hosts: {{{hosts}}}}}\n{groups}")
+
+    assert stead("remove-node", "n1", "-i", inventory, "--plain") == ExitCode.UNREACHABLE
+    assert called == forgotten
 
 
 def ended(host: str, **result: object) -> events.HostEnded:
