@@ -345,6 +345,23 @@ def test_what_was_drained_to_wait_is_resumed_by_the_next_run(running: Cluster) -
     assert running.done == []
 
 
+def test_nothing_is_forgotten_while_slurmctld_shows_no_nodes(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(running.directory)
+    store.note(change_workers.DRAINED, {"n1": CHANGE})
+    store.note(change_workers.RESTARTS, {"n2": 1.0})
+    running.drained = {"n1": CHANGE}
+    workers = change_workers.Workers(store, running)
+    with monkeypatch.context() as silent:
+        silent.setattr(running, "nodes", dict)
+        workers.release()
+        assert workers.outstanding() == ["n2"]
+
+    workers.release()
+
+    assert running.drained == {}
+    assert workers.outstanding() == ["n2"]
+
+
 @pytest.mark.parametrize("killed_in", ["restart", "_prove"])
 def test_a_run_that_was_killed_is_finished_by_the_next(
     running: Cluster, killed_in: str, monkeypatch: pytest.MonkeyPatch

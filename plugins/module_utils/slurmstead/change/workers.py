@@ -37,9 +37,9 @@ class Workers:
     def release(self) -> None:
         """Resume nodes that this or a killed run drained for a change, unless an administrator drained them since."""
         noted = self.store.recall(DRAINED)
-        if not noted:
+        if not noted or not (shown := self.slurm.nodes()):
+            # Without an answer the next run resumes them.
             return
-        shown = self.slurm.nodes()
         ours = {name for name in noted if name in shown and shown[name]["Reason"] == CHANGE}
         if ours:
             self.slurm.resume({name: shown[name] for name in ours})
@@ -54,7 +54,8 @@ class Workers:
     def outstanding(self) -> list[str]:
         """Return the nodes whose slurmd must be restarted to load a change, or to notice the end of a job."""
         noted = self.store.recall(RESTARTS)
-        shown = self.slurm.nodes()
+        if not (shown := self.slurm.nodes()):
+            return sorted(noted)
         doubted = (name for name in shown if is_duplicate(shown[name]))
         drained = {name: seconds(shown[name]["ReasonChangedAt"]) for name in doubted}
         new = {name: since for name, since in drained.items() if since > noted.get(name, 0.0)}
