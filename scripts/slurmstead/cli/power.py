@@ -48,8 +48,7 @@ def on(
 
     Does first what they missed while they slept.
     """
-    result = _switch("on", inventory, nodes, {"switched_deadline": str(deadline)}, plain)
-    _make_good(inventory, result, plain)
+    _switch_on(inventory, nodes, {"switched_deadline": str(deadline)}, plain)
 
 
 @power.command()
@@ -78,7 +77,7 @@ def cycle(
     """Switch machines off as `off` does, then on as `on` does."""
     jobs = {"switched_jobs": fate(when_idle, cancel_jobs), "switched_deadline": str(deadline)}
     _switch("off", inventory, nodes, jobs, plain)
-    _switch("on", inventory, nodes, {}, plain)
+    _switch_on(inventory, nodes, {}, plain)
 
 
 @power.command()
@@ -165,11 +164,12 @@ def _switch(
     return _run("switch-power.yml", inventory, nodes, {"switched_to": state, **variables}, plain)
 
 
-def _make_good(inventory: pathlib.Path, result: "Result", plain: bool) -> None:
-    """Run the commands that woken machines missed while they slept."""
+def _switch_on(inventory: pathlib.Path, nodes: Sequence[str], variables: dict[str, str], plain: bool) -> None:
+    """Switch machines on, then run the commands that they missed while they slept."""
     from slurmstead.cluster import operations
     from slurmstead.cluster import power as switching
 
+    result = _switch("on", inventory, nodes, variables, plain)
     found = operations.groups(inventory)
     playbooks = {"up": str(SITE), "upgrade": "upgrade-cluster.yml"}
     for verb, names in switching.missed(result).items():

@@ -108,7 +108,8 @@ def test_a_proof_reports_its_times_and_what_it_could_not_prove(project, stead, c
     assert "the next `up` sets ResumeTimeout=151, SuspendTimeout=60" in said
 
 
-def test_what_a_machine_missed_is_done_when_it_is_switched_on(project, stead, capsys, monkeypatch):
+@pytest.mark.parametrize("verb", ["on", "cycle"])
+def test_what_a_machine_missed_is_done_when_it_is_switched_on(project, stead, capsys, monkeypatch, verb):
     monkeypatch.setattr("slurmstead.cluster.operations.PLAYBOOKS", project.path)
     missed = {"node1": ["rotate-key", "upgrade"]}
     result = outcome.Result("switch-power.yml")
@@ -117,7 +118,7 @@ def test_what_a_machine_missed_is_done_when_it_is_switched_on(project, stead, ca
     monkeypatch.setattr(verbs, "SITE", project.playbook("- debug: {msg: up}", name="site.yml"))
     project.playbook("- debug: {msg: upgrade}", name="upgrade-cluster.yml")
 
-    assert stead("power", "on", "node1", "-i", project.write("hosts.yml", RACK), "--plain") == ExitCode.OK
+    assert stead("power", verb, "node1", "-i", project.write("hosts.yml", RACK), "--plain") == ExitCode.OK
     shown = capsys.readouterr()
     assert shown.err.index("slept through `up`") < shown.err.index("slept through `upgrade`")
     assert "site.yml: done" in shown.out
