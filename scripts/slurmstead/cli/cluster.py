@@ -5,6 +5,7 @@ They are up, drift, doctor, smoke, hardware, backup, restore, rotate-key, move-s
 
 import json
 import pathlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -159,8 +160,15 @@ def restore(
     """Restore a cluster from an archive, also onto a new control node: `up`, with the archived queue and MUNGE key."""
     if not archive.is_file():
         raise UsageError(f"there is no archive {archive}", "Give the path of an archive written by `stead backup`.")
+    from slurmstead.cluster import backup as archives
+
     extra_vars = {"restore_archive": str(archive.absolute()), "restore_force": str(force)}
-    _carry_out(PLAYBOOKS / "restore-cluster.yml", inventory, extra_vars=extra_vars, plain=plain)
+    _carry_out(
+        *(PLAYBOOKS / "restore-cluster.yml", inventory),
+        report=lambda result: archives.print_notes(out, result),
+        extra_vars=extra_vars,
+        plain=plain,
+    )
 
 
 @app.command()
@@ -217,9 +225,15 @@ def upgrade(
     )
 
 
-def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> "Result":
+def _carry_out(
+    path: pathlib.Path,
+    inventory: pathlib.Path,
+    report: "Callable[[Result], None] | None" = None,
+    **options: Any,
+) -> "Result":
     """Run a playbook on a cluster and print its changes on each host; options as for `playbook.run`.
 
+    :param report: prints more about the run, even if the run failed
     :raises SteadError: the run failed, or no host matched
     """
     from slurmstead.runner import playbook
@@ -234,6 +248,8 @@ def _carry_out(path: pathlib.Path, inventory: pathlib.Path, **options: Any) -> "
         )
     if not isinstance(error, UsageError):
         print_summary(out, result)
+    if report:
+        report(result)
     if error:
         raise error
     return result

@@ -77,3 +77,11 @@ def print_report(console: Console, report: Report) -> None:
     console.print(Text(str(report.path)), soft_wrap=True)
     for line in report.lines:
         console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def print_notes(console: Console, result: Result) -> None:
+    """Print what restore-cluster.yml said about the files before, or that it restored nothing."""
+    for debug in result.results_of("debug"):
+        said = debug.get("msg")
+        for note in said.get("restored", ()) if isinstance(said, dict) else ():
+            console.print(Text(note), soft_wrap=True)

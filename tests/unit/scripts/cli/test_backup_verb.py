@@ -80,6 +80,18 @@ def test_a_restore_is_told_the_archive_and_whether_jobs_are_given_up(project, st
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("then", ["'true'", "'false'"], ids=["and it went well", "and it failed later"])
+def test_what_a_restore_kept_or_did_not_do_is_printed(project, stead, capsys, monkeypatch, then):
+    monkeypatch.setattr(cluster, "PLAYBOOKS", project.path)
+    notes = "[an earlier run has already restored this archive]"
+    tasks = f"- debug: {{msg: {{restored: {notes}}}}}\n- command: {then}"
+    project.playbook(tasks, name="restore-cluster.yml")
+
+    stead("restore", project.write("a.tar.gz", ""), "-i", project.inventory("here"), "--plain")
+    assert "an earlier run has already restored this archive" in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_a_machine_that_gets_no_other_key_is_named_and_the_others_get_it(project, stead, capsys, monkeypatch):
     monkeypatch.setattr(cluster, "PLAYBOOKS", project.path)
     tasks = "- {name: Give the key, ansible.builtin.command: 'true'}\n- {name: Look, ansible.builtin.command: 'true'}"
