@@ -12,7 +12,7 @@ from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook
 from slurmstead.runner.events import Event, HostEnded
 from slurmstead.runner.outcome import Result
-from slurmstead.runner.progress import Progress
+from slurmstead.runner.progress import Progress, print_warnings
 from slurmstead.wording import duration
 
 Groups = Mapping[str, list[str]]
@@ -124,7 +124,7 @@ def run(
     report: Callable[[Result], None] | None = None,
     note: pathlib.Path | None = None,
 ) -> Result:
-    """Run an operation's playbook and print its duration and changes; None values in `extra_vars` are left out.
+    """Run an operation's playbook and print warnings, duration and changes; None values in `extra_vars` are left out.
 
     :param report: prints more about the run, even if the run failed
     :param note: a file in which a task writes how far it is
@@ -142,6 +142,7 @@ def run(
             plain=plain,
             observer=progress,
         )
+    print_warnings(messages, result)
     if report:
         report(result)
     if result.error:

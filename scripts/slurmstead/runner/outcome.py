@@ -10,6 +10,9 @@ from slurmstead.runner import events
 GOES_ON = ("site.yml", "rotate-key.yml", "upgrade-cluster.yml")
 """Playbooks that complete all other hosts if one is off."""
 
+EMPTY = "host pattern, ignoring: __"
+"""In Ansible's warning about a group that a run makes, whose name begins with __."""
+
 
 @dataclasses.dataclass
 class HostSummary:
@@ -63,8 +66,9 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """Ansible's warnings, without duplicates."""
-        return list(dict.fromkeys(line for line in self.words if line.startswith("[WARNING]")))
+        """Ansible's warnings, without duplicates; not that a group which a run makes is empty."""
+        lines = (line for line in self.words if line.startswith("[WARNING]") and EMPTY not in line)
+        return list(dict.fromkeys(lines))
 
     @property
     def error(self) -> SteadError | None:

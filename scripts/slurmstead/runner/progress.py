@@ -187,8 +187,13 @@ def print_summary(console: Console, result: Result) -> None:
         )
     console.print()
     console.print(table)
-    for warning in result.warnings:
-        console.print(Text(warning, style="yellow"), soft_wrap=True)
+    print_warnings(console, result)
     changed = sum(len(summary.changed) for summary in result.hosts.values())
     hosts = count(len(result.hosts), "host")
     console.print(f"{result.playbook}: {count(changed, 'change')} on {hosts} in {duration(result.seconds)}")
+
+
+def print_warnings(console: Console, result: Result) -> None:
+    """Print the warnings of a run."""
+    for warning in result.warnings:
+        console.print(Text(warning, style="yellow"), soft_wrap=True)

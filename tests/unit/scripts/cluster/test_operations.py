@@ -141,6 +141,18 @@ def test_firewalls_forget_a_node_that_is_off_and_none_while_control_is(project, 
     assert called == forgotten
 
 
+def test_an_operation_prints_warnings_but_not_that_a_group_of_the_run_is_empty(project, monkeypatch):
+    empty = "Could not match supplied host pattern, ignoring: __off"
+    said = [f"[WARNING]: {text}" for text in ("main: State=DOWN was set at run time", empty)]
+    monkeypatch.setattr(operations.playbook, "run", lambda *_, **__: Result("add-node.yml", words=said))
+    out = Console(file=io.StringIO(), width=200)
+
+    operations.run(out, out, "add-node.yml", project.inventory("here"))
+
+    assert "State=DOWN was set at run time" in out.file.getvalue()
+    assert "__off" not in out.file.getvalue()
+
+
 def ended(host: str, **result: object) -> events.HostEnded:
     task = events.Task("1", "Install the packages", "package_upgrade")
     return events.HostEnded(task, host, events.Status.OK, result=result)
