@@ -163,12 +163,8 @@ def restore(
     from slurmstead.cluster import backup as archives
 
     extra_vars = {"restore_archive": str(archive.absolute()), "restore_force": str(force)}
-    _carry_out(
-        *(PLAYBOOKS / "restore-cluster.yml", inventory),
-        report=lambda result: archives.print_notes(out, result),
-        extra_vars=extra_vars,
-        plain=plain,
-    )
+    playbook = PLAYBOOKS / "restore-cluster.yml"
+    _carry_out(playbook, inventory, lambda result: archives.print_notes(out, result), extra_vars=extra_vars, plain=plain)
 
 
 @app.command()
