@@ -162,9 +162,11 @@ def restore(
         raise UsageError(f"there is no archive {archive}", "Give the path of an archive written by `stead backup`.")
     from slurmstead.cluster import backup as archives
 
+    def print_notes(result: "Result") -> None:
+        archives.print_notes(out, result)
+
     extra_vars = {"restore_archive": str(archive.absolute()), "restore_force": str(force)}
-    playbook = PLAYBOOKS / "restore-cluster.yml"
-    _carry_out(playbook, inventory, lambda result: archives.print_notes(out, result), extra_vars=extra_vars, plain=plain)
+    _carry_out(PLAYBOOKS / "restore-cluster.yml", inventory, print_notes, extra_vars=extra_vars, plain=plain)
 
 
 @app.command()

@@ -150,8 +150,9 @@ def _users(cluster: str, wanted: Wanted, present: Present) -> Iterator[Change]:
         if present.defaults.get(name, user.account) != user.account:
             moved[user.account].append(name)
     for account, name in sorted({*wanted.closed} & present.users.keys()):
-        if words := _settings(ASSOCIATION, {"GrpSubmitJobs": 0}, present.users[account, name]):
-            changed[account, " ".join(words)].append(name)
+        words = " ".join(_settings(ASSOCIATION, {"GrpSubmitJobs": 0}, present.users[account, name]))
+        if words:
+            changed[account, words].append(name)
     for (account, words), names in new.items():
         command = f"add user name={','.join(names)} account={account} cluster={cluster} {words}".strip()
         yield Change(command, f"+ {_people(names)} in account {account} {words}".strip())
