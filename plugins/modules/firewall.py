@@ -11,6 +11,7 @@ description:
   - Keeps the nftables table C(inet slurmstead). Other tables are left alone.
   - A changed table is checked, then loaded on trial. The action plugin of the same name then opens a new connection to
     the machine. If that fails, or the controlling computer is lost, systemd restores the previous table.
+  - From the ports of Slurm's daemons, only these daemons answer.
   - Each boot loads the last table that was confirmed, before the network is up.
   - Refuses to close ssh to the address from which this run connects.
 attributes:
@@ -31,6 +32,8 @@ options:
   interfaces: {type: list, elements: str, default: [], description: Interfaces from which everything is accepted.}
   inside: {type: list, elements: str, default: [], description: 'Interfaces from which DHCP, DNS and NTP are accepted.'}
   vpn: {type: list, elements: int, default: [], description: TCP ports for the peers of the VPN.}
+  slurm: {type: list, elements: str, default: [], description: 'Ports and ranges of ports of Slurm''s daemons.'}
+  slurm_user: {type: str, default: slurm, description: The user of slurmctld and slurmdbd; it need not exist here.}
   deadline: {type: int, default: 120, description: Seconds after which an unconfirmed table is removed.}
 author: [Slurmstead]
 """
@@ -48,6 +51,7 @@ trial: {description: Whether a table was loaded that has to be confirmed., type:
 """
 
 import pathlib
+import pwd
 import shutil
 import tempfile
 from typing import Any
@@ -57,7 +61,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.firewall import live, sshd, table
 from ansible.module_utils.slurmstead.reach import difference
 
-OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces", "inside", "vpn")
+OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces", "inside", "vpn", "slurm")
 
 
 def refusal(openings: table.Openings, here: sshd.Connection | None) -> str:
@@ -71,6 +75,14 @@ def refusal(openings: table.Openings, here: sshd.Connection | None) -> str:
     )
 
 
+def daemon_users(name: str) -> list[int]:
+    """Return the numeric IDs of the users of Slurm's daemons; a machine without Slurm has root only."""
+    try:
+        return [0, pwd.getpwnam(name).pw_uid]
+    except KeyError:
+        return [0]
+
+
 def main() -> None:
     """Run the module."""
     lists: dict[str, Any] = {
@@ -82,6 +94,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["present", "absent", "confirmed"], "default": "present"},
             "unit": {"type": "str"},
             "nftables_unit": {"type": "str"},
+            "slurm_user": {"type": "str", "default": "slurm"},
             "deadline": {"type": "int", "default": 120},
             **lists,
         },
@@ -102,7 +115,9 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     """Load the wanted table on trial if it differs, and keep the unit."""
     here = sshd.connection()
     ports = {*sshd.ports(), *([here.port] if here else [])}
-    openings = table.Openings(ssh_ports=sorted(ports), **{name: module.params[name] for name in OPENINGS})
+    daemons = daemon_users(module.params["slurm_user"])
+    lists = {name: module.params[name] for name in OPENINGS}
+    openings = table.Openings(ssh_ports=sorted(ports), daemons=daemons, **lists)
     refused = refusal(openings, here)
     if refused:
         module.fail_json(msg=refused)

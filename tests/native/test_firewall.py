@@ -16,6 +16,7 @@ STRANGER = MUNGE
 OPEN, CLOSED = 8000, 8001
 NFS = 2049
 """A listener on control plays the NFS server."""
+SLURM = ("6817", "6818", "6819")
 
 LISTEN = """
 import socket, sys, threading
@@ -87,7 +88,11 @@ def connects(cluster: Cluster, source: str, target: str, port: int) -> str:
 def openings(cluster: Cluster) -> table.Openings:
     """What the machines accept."""
     return table.Openings(
-        cluster=[cluster.addresses[name] for name in (CONTROL, *cluster.nodes)], tcp=[OPEN], udp=[OPEN]
+        cluster=[cluster.addresses[name] for name in (CONTROL, *cluster.nodes)],
+        tcp=[OPEN],
+        udp=[OPEN],
+        slurm=SLURM,
+        daemons=[0, int(cluster.run("id", "--user", "slurm"))],
     )
 
 

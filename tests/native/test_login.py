@@ -9,8 +9,8 @@ import re
 
 from ansible.module_utils.slurmstead.firewall import table
 from tests.native import conf
-from tests.native.cluster import CONTROL, MUNGE, Cluster
-from tests.native.test_firewall import LISTEN, connects
+from tests.native.cluster import CONTROL, MUNGE, SLURMD, Cluster
+from tests.native.test_firewall import LISTEN, SLURM, connects
 
 HOME = "/share/home/alice"
 
@@ -75,6 +75,21 @@ tail {HOME}/own/slurmctld.log
 """
 """Her slurmctld has a job run by her slurmd, and the next one by that of the cluster on node1."""
 
+PROGRAM = f"{HOME}/own/program"
+IN_ITS_PLACE = (
+    CONF.replace("SlurmctldPort=7817", "SlurmctldParameters=enable_configless")
+    .replace("SlurmdUser=alice\n", "")
+    .replace(f"{HOME}/own/slurmd\n", "/var/lib/slurm/slurmd\n")
+    + f"Prolog={PROGRAM}\n"
+)
+TAKE = f"""
+export PATH=$PATH:/usr/sbin SLURM_CONF={HOME}/own/slurm.conf
+rm -f {HOME}/own/slurmctld.log
+setsid slurmctld -D >/dev/null 2>&1 </dev/null &
+until grep --quiet "Running as primary" {HOME}/own/slurmctld.log; do sleep 0.2; done
+"""
+"""Her slurmctld takes the port of the cluster's while that is stopped."""
+
 ENTER = "for pid in $(pgrep --euid bob sleep); do nsenter --target=$pid --mount --pid id; done 2>&1"
 
 
@@ -94,6 +109,30 @@ def test_slurmd_takes_no_orders_of_a_users_slurmctld(four: Cluster) -> None:
 
     assert four.run("cat", f"{HOME}/own/ran") == CONTROL
     assert "Killing non-startable batch JobId=2: Invalid user id" in said
+
+
+def test_no_user_gives_slurmd_a_configuration_while_slurmctld_is_stopped(four: Cluster) -> None:
+    four.run("mkdir", "--parents", f"{HOME}/own/slurmctld", user="alice")
+    for name, text in {"slurm.conf": IN_ITS_PLACE, "cgroup.conf": conf.CGROUP}.items():
+        four.run("tee", f"{HOME}/own/{name}", text=text, user="alice")
+    daemons = [0, int(four.run("id", "--user", "slurm"))]
+    openings = table.Openings(cluster=[*four.addresses.values()], slurm=SLURM, daemons=daemons)
+    for name in (CONTROL, "node1"):
+        four.run("nft", "--file", "-", on=name, text=table.text(openings))
+    four.stop("node1")
+    four.stop(CONTROL)
+
+    four.run("sh", "-c", TAKE, user="alice")
+    four.tried("timeout", "10", *SLURMD, on="node1")
+    taken = four.tried("grep", "--recursive", PROGRAM, "/run/slurm", "/var/lib/slurm", on="node1").stdout
+    four.run("pkill", "-KILL", "slurmctld")
+    four.start(CONTROL)
+    four.start("node1")
+    four.wait_until_idle()
+    for name in (CONTROL, "node1"):
+        four.run("nft", "delete", "table", table.FAMILY, table.NAME, on=name)
+
+    assert taken == ""
 
 
 def test_nobody_enters_another_users_job(four: Cluster) -> None:

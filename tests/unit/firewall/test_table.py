@@ -62,3 +62,17 @@ def test_peers_of_the_vpn_reach_its_ports_from_wherever_ssh_is_open() -> None:
     text = table.text(Openings(cluster=["10.0.0.1"], ssh_from=["192.168.1.0/24"], vpn=[443, 22]))
 
     assert f'iifname "{INTERFACE}" tcp dport {{ 22, 443 }} accept' in text
+
+
+def test_only_the_users_of_the_daemons_answer_from_slurms_ports() -> None:
+    text = table.text(Openings(cluster=BOTH, slurm=["6818", "6817-6820"], daemons=[64030, 0]))
+
+    assert "tcp sport != { 6817, 6818, 6819, 6820 } accept" in text
+    assert "meta skuid { 0, 64030 } accept" in text
+    assert "output" not in table.text(Openings(cluster=BOTH))
+
+
+@pytest.mark.parametrize("port", ["ctld", "6817-", "-1", ""])
+def test_what_is_not_a_port_of_slurm_is_refused(port: str) -> None:
+    with pytest.raises(ValueError, match=f"slurm_config: '{port}' is not a port"):
+        table.text(Openings(cluster=BOTH, slurm=[port]))

@@ -37,6 +37,10 @@ class Openings:
     """interfaces of a router's inside network, whose machines need DHCP, DNS and the time before they are known"""
     vpn: Sequence[int] = ()
     """TCP ports for the peers of the VPN, whose own table admits nothing else"""
+    slurm: Sequence[str] = ()
+    """ports of Slurm's daemons, such as `6818` or `6817-6820`"""
+    daemons: Sequence[int] = (0,)
+    """numeric IDs of the users of these daemons"""
 
 
 def text(openings: Openings) -> str:
@@ -45,8 +49,10 @@ def text(openings: Openings) -> str:
     :raises ValueError: an address or network is not one
     """
     sets = "".join(_sets("cluster", openings.cluster) + _sets("ssh", openings.ssh_from))
-    hook = "type filter hook input priority filter; policy drop;"
-    return transaction.text(FAMILY, NAME, {"input": [hook, "", *_rules(openings)]}, sets)
+    chains = {"input": ["type filter hook input priority filter; policy drop;", "", *_rules(openings)]}
+    if openings.slurm:
+        chains["output"] = ["type filter hook output priority filter; policy accept;", "", *_answers(openings)]
+    return transaction.text(FAMILY, NAME, chains, sets)
 
 
 def _rules(openings: Openings) -> list[str]:
@@ -74,6 +80,26 @@ def _rules(openings: Openings) -> list[str]:
         *(f"{kind} dport {_one_of(map(str, ports))} accept" for kind, ports in _ports(openings)),
         "counter",
     ]
+
+
+def _answers(openings: Openings) -> list[str]:
+    ports = sorted({number for port in openings.slurm for number in _range(port)})
+    return [
+        "# Any user may listen on these ports while a daemon is stopped. From a slurmctld of a user, slurmd would take",
+        "# its configuration, with programs that root runs. Packets of no process, such as those with SYN cookies,",
+        "# begin no connection either.",
+        f"tcp sport != {_one_of(map(str, ports))} accept",
+        "tcp flags & syn == 0 accept",
+        f"meta skuid {_one_of(map(str, sorted(set(openings.daemons))))} accept",
+        "counter drop",
+    ]
+
+
+def _range(port: str) -> range:
+    first, dash, last = port.partition("-")
+    if not (first.isdecimal() and (last.isdecimal() or not dash)):
+        raise ValueError(f"slurm_config: {port!r} is not a port of Slurm; use a number, or two as in 6817-6820")
+    return range(int(first), int(last or first) + 1)
 
 
 def _ports(openings: Openings) -> Iterable[tuple[str, list[int]]]:
