@@ -37,6 +37,7 @@ def demanding(release: str) -> Iterator[Cluster]:
         pytest.param(["--partition=course"], PARTITION, id="partition"),
         pytest.param(["--partition=main,course"], PARTITION, id="one of two partitions"),
         pytest.param(["--account=students"], "account students: jobs run in images only.", id="account"),
+        pytest.param(["--account=STUDENTS"], "account STUDENTS: jobs run in images only.", id="account in capitals"),
     ],
 )
 def test_a_job_without_an_image_is_refused(demanding: Cluster, words: list[str], said: str) -> None:

@@ -30,7 +30,8 @@ local function check(partition, account, container)
             return slurm.ERROR
         end
     end
-    if account ~= nil and accounts[account] then
+    -- Slurm finds an account whatever the case of its name.
+    if account ~= nil and accounts[string.lower(account)] then
         slurm.log_user("account %s: jobs run in images only. Add --container=%s/NAME.", account, images)
         return slurm.ERROR
     end
