@@ -94,7 +94,7 @@ def kind(archive: Path) -> str:
 def protect(rootfs: Path) -> int:
     """Make a tree root's and read-only for others, without setuid programs and devices; return its size in bytes.
 
-    A share may be mounted without nosuid, so that a user could run an old `su` of an image outside of any image.
+    A site may mount the share without nosuid, so that a user could run an old `su` of an image outside of any image.
     """
     total = 0
     for directory, _, names in os.walk(rootfs):
