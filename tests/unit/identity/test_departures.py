@@ -176,6 +176,15 @@ def test_a_user_cannot_pass_a_process_off_as_a_jobs(tmp_path: pathlib.Path) -> N
     assert sessions.outside_jobs([2002], tmp_path) == {10: 2002, 11: 2002, 12: 2002}
 
 
+def test_a_user_cannot_hide_a_process_behind_a_name_that_is_not_text(tmp_path: pathlib.Path) -> None:
+    process(tmp_path, 1, 0, "systemd", 0)
+    process(tmp_path, 10, 1, "NAME", 2002, "/user.slice/NAME")
+    for path in (tmp_path / "10").iterdir():
+        path.write_bytes(path.read_bytes().replace(b"NAME", b"\xff\x0b"))
+
+    assert sessions.outside_jobs([2002], tmp_path) == {10: 2002}
+
+
 def test_a_process_ends_though_it_ignores_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as child:

@@ -32,15 +32,16 @@ def outside_jobs(uids: Collection[int], proc: Path = PROC) -> dict[int, int]:
     wanted = {*uids}
     for directory in proc.glob("[0-9]*"):
         try:
-            status = dict(line.split(":\t", 1) for line in (directory / "status").read_text().splitlines())
-            in_job = JOB.search((directory / "cgroup").read_text())
-        except (OSError, ValueError):
+            # Users choose the names in them, which need not be text.
+            text, cgroup = ((directory / name).read_text(errors="replace") for name in ("status", "cgroup"))
+        except OSError:
             continue
+        status = {key: value for key, _, value in (line.partition(":\t") for line in text.split("\n"))}
         pid = int(directory.name)
         own = status["Uid"].split()
         parents[pid], programs[pid] = int(status["PPid"]), (status["Name"], own[0])
         owners = {int(uid) for uid in own} & wanted
-        if owners and not in_job and not status["State"].startswith("Z"):
+        if owners and not JOB.search(cgroup) and not status["State"].startswith("Z"):
             found[pid] = min(owners)
 
     def below_a_step(pid: int) -> bool:
