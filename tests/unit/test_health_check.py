@@ -993,6 +993,32 @@ def test_only_root_can_pose_as_a_slurmstepd(place: pathlib.Path, monkeypatch: py
     assert health.processes() == {}
 
 
+def test_no_word_of_a_users_command_ends_the_check(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setuid program is root's, and its user chooses its words."""
+    monkeypatch.setattr(health, "PROC", str(place / "PROC"))
+    process = place / "PROC" / "12"
+    process.mkdir()
+    (process / "cgroup").write_text("0::/user.slice\n")
+    (process / "cmdline").write_bytes(b"su\0\xff\0")
+    with monkeypatch.context() as as_root:
+        as_root.setattr(health.os, "stat", lambda _: os.stat_result((0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
+        found = health.processes()
+
+    assert found == {}
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"a\x0bb", b"a\x0bx\x0c/share\x0cnfs4"], ids=str)
+def test_no_name_of_a_users_mount_ends_or_misleads_the_check(
+    place: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: bytes
+) -> None:
+    """The kernel escapes space, tab, line break and backslash only."""
+    mounts = place / "mounts-of-a-user"
+    mounts.write_bytes(b"none / ext4 rw 0 0\nsshfs /tmp/%s fuse rw 0 0\n" % name)
+    monkeypatch.setattr(health, "MOUNTS", str(mounts))
+
+    assert (health.is_mounted("/"), health.is_mounted("/share")) == (True, False)
+
+
 def test_what_is_remembered_is_for_root_only(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "REMEMBERED", str(place / "remembered"))
     kept = health.Memory(fine="x", lost={"7": 1.5})

@@ -319,8 +319,8 @@ def settings() -> Settings:
 
 
 def read(path: str) -> str:
-    """Return the text of a file."""
-    with open(path) as file:
+    """Return the text of a file. In those of the kernel, users choose names, which need not be text."""
+    with open(path, errors="replace") as file:
         return file.read()
 
 
@@ -357,7 +357,8 @@ def cgroup_causes() -> list[str]:
 
 def is_mounted(path: str) -> bool:
     """Whether a file system is mounted there; an automount alone does not count."""
-    entries = [line.split() for line in read(MOUNTS).splitlines()]
+    # Only these separate fields: names may contain other white space.
+    entries = [line.split(" ") for line in read(MOUNTS).split("\n") if line]
     return any(where == path and type_ != "autofs" for _, where, type_, *_ in entries)
 
 

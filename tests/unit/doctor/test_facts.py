@@ -121,6 +121,19 @@ def test_directories_of_one_file_system_are_known_as_such(tmp_path: pathlib.Path
     assert one == same != other
 
 
+@pytest.mark.parametrize("name", [b"\xff", b"a\x0bb", b"a\x0bx\x0c/share\x0cnfs4"], ids=str)
+def test_no_name_of_a_users_mount_hides_or_feigns_a_mount(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: bytes
+) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_bytes(b"disk / ext4 rw 0 0\nsshfs /tmp/%s fuse rw 0 0\n" % name)
+    monkeypatch.setattr(machine, "MOUNTS", mounts)
+    found = machine.paths(["/"])
+
+    assert found["/"]["source"] == "disk"
+    assert "/share" not in machine.mounted(mounts.read_text(errors="replace"))
+
+
 def test_only_names_that_are_resolved_wrongly_are_facts() -> None:
     assert machine.misresolved({"localhost": "127.0.0.1", "no-such-name.invalid": "10.0.0.1"}) == {
         "no-such-name.invalid": []

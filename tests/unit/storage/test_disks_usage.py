@@ -107,6 +107,12 @@ def test_a_mounted_disk_or_partition_is_found(machine: Machine, number: str) -> 
     assert "mounted at /mnt/my data" in blank.usage(machine.disk)
 
 
+def test_a_users_mount_whose_name_has_a_vertical_tab_hides_no_other(machine: Machine) -> None:
+    other = "31 22 0:50 / /tmp/a\x0bb rw - fuse sshfs rw\n"
+    machine.write("proc/self/mountinfo", f"{other}30 22 {SDA} / /mnt rw - ext4 /dev/sda rw\n")
+    assert blank.usage(machine.disk) == ["mounted at /mnt"]
+
+
 def test_a_mount_whose_number_is_not_that_of_its_disk_is_found(machine: Machine) -> None:
     machine.write("proc/self/mountinfo", "30 22 0:45 /home /home rw shared:1 - btrfs /dev/sda rw,subvol=/home\n")
     assert blank.usage(machine.disk) == ["mounted at /home"]

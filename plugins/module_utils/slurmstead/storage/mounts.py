@@ -26,7 +26,8 @@ class Mount:
 def mounts() -> list[Mount]:
     """Return the mounts of this namespace, the topmost last."""
     result = []
-    for line in (disks.PROC / "self/mountinfo").read_text(errors="replace").splitlines():
+    # The kernel escapes a line break in a name, but not what else ends a line for splitlines().
+    for line in (disks.PROC / "self/mountinfo").read_text(errors="replace").split("\n")[:-1]:
         before, _, after = line.partition(" - ")
         number, _, path, options = before.split(" ")[2:6]
         filesystem, source = after.split(" ")[:2]

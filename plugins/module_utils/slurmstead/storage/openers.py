@@ -85,7 +85,7 @@ def _processes(wanted: Set[str]) -> list[str]:
 
 
 def _lines(path: Path) -> list[str]:
-    return read_text(path).splitlines()
+    return read_text(path).split("\n")
 
 
 def _mount(process: Path, file: Path) -> str:

@@ -153,7 +153,7 @@ def paths(wanted: Sequence[str]) -> dict[str, dict[str, Any]]:
     A lost server may never answer, so a separate process asks. This also triggers automounts.
     """
     found = _space(wanted)
-    mounts = mounted(MOUNTS.read_text())
+    mounts = mounted(MOUNTS.read_text(errors="replace"))
     return {path: {**mounts.get(path, {"source": None}), **seen} for path, seen in found.items()}
 
 
@@ -171,8 +171,10 @@ def _space(wanted: Sequence[str], seconds: float = LOOK) -> dict[str, dict[str, 
 def mounted(text: str) -> dict[str, Mapping[str, Any]]:
     """Return source and type of each mount, by path; of several on one path, the last one counts.
 
+    Users choose names of mounts, in which the kernel escapes space, tab, line break and backslash only.
+
     >>> mounted("systemd-1 /share autofs rw 0 0\\nn3:/srv/share /share nfs4 ro,hard 0 0")["/share"]
     {'source': 'n3:/srv/share', 'type': 'nfs4'}
     """
-    rows = (line.split() for line in text.splitlines())
+    rows = (line.split(" ") for line in text.split("\n") if line)
     return {where: {"source": source, "type": kind} for source, where, kind, *_ in rows if kind != "autofs"}

@@ -63,7 +63,7 @@ def died_of(unit: str) -> str:
 def started(pid: int) -> float:
     """Return when a process started (seconds since 1970); 0 without one."""
     try:
-        fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        fields = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
         boot = re.search(r"^btime (\d+)$", (PROC / "stat").read_text(), re.MULTILINE)
     except OSError:
         return 0.0
