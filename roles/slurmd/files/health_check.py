@@ -159,6 +159,8 @@ JOB_GROUP = re.compile(r"^(?!.*/user\.slice/).*/job_(\d+)(?:/|$)", re.MULTILINE)
 """The control group of a job's process, version 1 or 2. Below user.slice, users choose the names."""
 STEPD = re.compile(r"slurmstepd: \[(\d+)")
 """How a slurmstepd calls itself."""
+REAL_ROOT = re.compile(r"^Uid:\t0\t", re.MULTILINE)
+"""The real user ID: a setuid program of a user has root's effective one."""
 ON_NODES = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT")
 """States of a job that is on its nodes (squeue(1))."""
 
@@ -626,7 +628,8 @@ def job_of(pid: int) -> str:
     try:
         if found := JOB_GROUP.search(read(f"{PROC}/{pid}/cgroup")):
             return found[1]
-        found = STEPD.match(read(f"{PROC}/{pid}/cmdline")) if os.stat(f"{PROC}/{pid}").st_uid == 0 else None
+        is_roots = REAL_ROOT.search(read(f"{PROC}/{pid}/status"))
+        found = STEPD.match(read(f"{PROC}/{pid}/cmdline")) if is_roots else None
     except OSError:
         return ""
     return found[1] if found else ""
