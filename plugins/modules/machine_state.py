@@ -53,6 +53,7 @@ ansible_facts:
     login_exists: {description: Whether the role login was applied here., type: bool}
     sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
     package_cache_exists: {description: Whether the role package_cache was applied here., type: bool}
+    sshd_penalizes: {description: Whether sshd refuses addresses from which logins have failed., type: bool}
     vpn_exists: {description: Whether this machine has the VPN., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
 has_queue: {description: Whether this machine has the queue of a slurmctld., type: bool, returned: always}
@@ -78,6 +79,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.doctor.facts import jobs as running
+from ansible.module_utils.slurmstead.firewall import sshd
 from ansible.module_utils.slurmstead.hardware import measure, node_lines
 from ansible.module_utils.slurmstead.identity import accounts, departures
 from ansible.module_utils.slurmstead.packages import apt
@@ -230,6 +232,7 @@ def main() -> None:
         "package_cache_exists": PACKAGE_CACHE.exists(),
         "power_saving_exists": POWER_SAVING.exists(),
         "sandbox_exists": SANDBOX.exists(),
+        "sshd_penalizes": sshd.penalizes(),
         "vpn_exists": VPN.exists(),
     }
     wanted = module.params["share"]

@@ -60,3 +60,13 @@ def test_all_ports_of_sshd_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sshd, "run", lambda *command: (0, SETTINGS, ""))
 
     assert sshd.ports() == [22, 2200, 2201, 2222]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [("", False), ("persourcepenalties crash:90 authfail:5\n", True), ("persourcepenalties no\n", True)],
+)
+def test_an_sshd_that_knows_penalties_is_recognized(monkeypatch: pytest.MonkeyPatch, more: str, expected: bool) -> None:
+    monkeypatch.setattr(sshd, "run", lambda *command: (0, SETTINGS + more, ""))
+
+    assert sshd.penalizes() is expected

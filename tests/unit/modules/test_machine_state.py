@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible.module_utils.slurmstead.firewall import sshd
+
 RunModule = Callable[..., Any]
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -43,6 +45,7 @@ def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian", "VERSION_ID": "12"})
+    monkeypatch.setattr(sshd, "penalizes", lambda: True)
 
 
 @pytest.mark.parametrize(("distribution", "version"), [("debian", "12"), ("debian", "13"), ("ubuntu", "24.04")])
@@ -102,6 +105,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "package_cache_exists": False,
         "power_saving_exists": False,
         "sandbox_exists": False,
+        "sshd_penalizes": True,
         "vpn_exists": False,
     }
 

@@ -46,3 +46,8 @@ def ports() -> list[int]:
     # A port of its own in ListenAddress is not among the ports.
     found = re.findall(r"^(?:port |listenaddress \S+:)(\d+)$", out, re.MULTILINE)
     return sorted({int(port) for port in found}) or [22]
+
+
+def penalizes() -> bool:
+    """Say whether sshd refuses addresses from which logins have failed (since OpenSSH 9.8)."""
+    return "\npersourcepenalties " in run("sshd", "-T")[1]
