@@ -15,7 +15,7 @@ PARTS = ("roles/lab/files/image/sources", "roles/install/files/build-installer")
 TOOLS = {
     "dpkg": "echo amd64",
     "apt-get": 'echo "Debian http://archive.example/debian"',
-    "mmdebstrap": 'cat > "$SEEN"; printf "%s\\n" "$@" >> "$SEEN"; [ ! -e "$FAILS" ] || exit 1\n'
+    "mmdebstrap": 'cat > "$SEEN"; printf "%s\\n" "$@" "TMPDIR=$TMPDIR" >> "$SEEN"; [ ! -e "$FAILS" ] || exit 1\n'
     'for name in kernel initrd; do echo "$name" > "$WORK/$name"; done; echo root',
 }
 
@@ -36,7 +36,8 @@ class Builder:
 
     def __call__(self, *packages: str) -> subprocess.CompletedProcess[str]:
         own = {"IMAGES": str(self.images), "SEEN": str(self.seen), "FAILS": str(self.fails)}
-        environment = {**os.environ, **own, "PATH": f"{self.path}:{os.environ['PATH']}"}
+        others = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+        environment = {**others, **own, "PATH": f"{self.path}:{os.environ['PATH']}"}
         return subprocess.run(
             ["bash", str(self.program), *packages], env=environment, capture_output=True, text=True, timeout=60
         )
@@ -63,6 +64,12 @@ def test_an_image_is_built_once_and_has_the_packages_of_a_worker(build: Builder)
     assert stat.S_IMODE(image.stat().st_mode) == 0o755
     assert "zstd,munge,slurmd" in build.seen.read_text()
     assert "deb http://archive.example/debian" in build.seen.read_text()
+
+
+def test_the_system_is_not_built_in_memory_as_tmp_is_on_debian_13(build: Builder) -> None:
+    build("munge")
+
+    assert "TMPDIR=/var/tmp" in build.seen.read_text()
 
 
 def test_other_packages_replace_the_image(build: Builder) -> None:
