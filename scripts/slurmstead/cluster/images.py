@@ -1,6 +1,7 @@
 """Images in which jobs can run: what goes into one, and what the cluster has."""
 
 import contextlib
+import os
 import pathlib
 import tarfile
 import tempfile
@@ -72,7 +73,9 @@ def given(parts: Parts) -> Iterator[str]:
     if not chosen:
         yield ""
         return
-    with tempfile.NamedTemporaryFile(prefix="stead-image-", suffix=".tar") as file:
+    # Debian 13 has /tmp in memory, and an archive can have gigabytes.
+    place = os.environ.get("TMPDIR") or "/var/tmp"
+    with tempfile.NamedTemporaryFile(prefix="stead-image-", suffix=".tar", dir=place) as file:
         with tarfile.open(fileobj=file, mode="w") as packed:
             for name, path in chosen.items():
                 packed.add(path.resolve(), name)

@@ -40,6 +40,15 @@ def test_the_files_are_packed_under_their_own_names(tmp_path):
     assert not pathlib.Path(path).exists()
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_an_archive_is_not_copied_into_memory_as_tmp_is_on_debian_13(tmp_path, monkeypatch, own):
+    (tmp_path / "pytorch.tar").write_text("")
+    monkeypatch.setenv("TMPDIR", str(tmp_path)) if own else monkeypatch.delenv("TMPDIR", raising=False)
+
+    with images.given(images.Parts(archive=tmp_path / "pytorch.tar")) as path:
+        assert pathlib.Path(path).parent == (tmp_path if own else pathlib.Path("/var/tmp"))
+
+
 def test_without_files_nothing_is_sent():
     with images.given(images.Parts(packages=["git"])) as path:
         assert path == ""
