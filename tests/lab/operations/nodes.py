@@ -8,6 +8,9 @@ from typing import Any
 
 FIREWALL = "/etc/slurmstead/firewall.nft"
 
+STARTS = "systemctl show --property=Id,InvocationID munge slurmd chrony"
+"""Not their processes: when slurmd of 24.11 loads a configuration, it replaces its own, and jobs go on."""
+
 BUSY = ("allocated", "mixed")
 """States of a worker with a job on some of its CPUs: slurmctld counts these some time after it took the worker back."""
 
@@ -21,11 +24,11 @@ class Others:
         self.before = self._seen()
 
     def _seen(self) -> dict[str, Any]:
-        """Return what each has in /etc and /usr/local, and the processes of its daemons."""
-        pids = self.lab.pids(self.names)
+        """Return what each has in /etc and /usr/local, and the starts of its daemons."""
+        starts = self.lab.everywhere(lambda name: self.lab.root(name, STARTS), self.names)
         trees = self.lab.everywhere(self.lab.tree, self.names)
         # Every machine has to know from which addresses it accepts packets.
-        return {n: ({path: tree[path] for path in tree if path != FIREWALL}, pids[n]) for n, tree in trees.items()}
+        return {n: ({path: tree[path] for path in tree if path != FIREWALL}, starts[n]) for n, tree in trees.items()}
 
     def assert_untouched(self) -> None:
         """Files and daemons are as before."""
