@@ -180,6 +180,13 @@ def test_a_datagram_from_outside_needs_a_declared_port(walled: Cluster, port: in
     assert walled.run("cat", "/tmp/heard", on="node2") == heard
 
 
+def test_any_user_sends_datagrams_such_as_those_of_chrony(walled: Cluster) -> None:
+    send = "import socket, sys; socket.socket(2, 2).sendto(b'time', (sys.argv[1], 123))"
+
+    # A packet that the firewall drops is an error of its sender.
+    walled.run("python3", "-c", send, walled.addresses[CONTROL], user="alice")
+
+
 def test_ssh_can_be_narrowed(cluster: Cluster, openings: table.Openings) -> None:
     """The port of the listener plays that of sshd."""
     ssh = dataclasses.replace(openings, cluster=[cluster.addresses["node1"]], ssh_ports=[CLOSED], tcp=[])

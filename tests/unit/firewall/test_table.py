@@ -67,6 +67,7 @@ def test_peers_of_the_vpn_reach_its_ports_from_wherever_ssh_is_open() -> None:
 def test_only_the_users_of_the_daemons_answer_from_slurms_ports() -> None:
     text = table.text(Openings(cluster=BOTH, slurm=["6818", "6817-6820"], daemons=[64030, 0]))
 
+    assert "meta l4proto != tcp accept" in text
     assert "tcp sport != { 6817, 6818, 6819, 6820 } accept" in text
     assert "meta skuid { 0, 64030 } accept" in text
     assert "output" not in table.text(Openings(cluster=BOTH))

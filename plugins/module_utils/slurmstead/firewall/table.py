@@ -88,6 +88,7 @@ def _answers(openings: Openings) -> list[str]:
         "# Any user may listen on these ports while a daemon is stopped. From a slurmctld of a user, slurmd would take",
         "# its configuration, with programs that root runs. Packets of no process, such as those with SYN cookies,",
         "# begin no connection either.",
+        "meta l4proto != tcp accept",
         f"tcp sport != {_one_of(map(str, ports))} accept",
         "tcp flags & syn == 0 accept",
         f"meta skuid {_one_of(map(str, sorted(set(openings.daemons))))} accept",
