@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Mapping, Sequence
+import socketserver
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -57,3 +59,19 @@ def said(specs: Specs) -> Callable[..., list[str]]:
         return [str(problem) for problem in problems(inventory, Groups("control", "nfs_server", "workers"), specs)]
 
     return check
+
+
+class Refuse(socketserver.BaseRequestHandler):
+    """A listener that says nothing to ssh."""
+
+    def handle(self) -> None:
+        self.request.recv(64)
+
+
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port on which a process listens: a machine that is on, and accepts no login."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuse) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()

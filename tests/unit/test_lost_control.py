@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import socketserver
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -31,22 +28,6 @@ control: {{hosts: {{node3: }}}}
 nfs_server: {{hosts: {{node4: }}}}
 workers: {{hosts: {{node1: }}}}
 """
-
-
-class Refuse(socketserver.BaseRequestHandler):
-    """A listener that says nothing to ssh."""
-
-    def handle(self) -> None:
-        self.request.recv(64)
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """A port on which a process listens: a machine that is on, and accepts no login."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuse) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
 
 
 def own_address() -> str:
@@ -81,8 +62,8 @@ def test_without_control_a_node_keeps_its_jobs_and_its_key(tmp_path: pathlib.Pat
     assert "Stop and disable slurmd" not in said
 
 
-def test_without_control_the_share_stays(tmp_path: pathlib.Path, port: int) -> None:
-    code, said = run(tmp_path, "move-share.yml", port, "--limit", "node3,node4", "-e", "move_leave=true")
+def test_without_control_the_share_stays(tmp_path: pathlib.Path, silent_port: int) -> None:
+    code, said = run(tmp_path, "move-share.yml", silent_port, "--limit", "node3,node4", "-e", "move_leave=true")
 
     assert code != 0
     assert "Nothing was changed on any machine, because of a failure on node3" in said

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import pathlib
-import socketserver
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,22 +22,6 @@ control: {{hosts: {{node3: }}}}
 nfs_server: {{hosts: {{node3: }}}}
 workers: {{hosts: {{node1: , node2: }}}}
 """
-
-
-class Refuse(socketserver.BaseRequestHandler):
-    """A listener that says nothing to ssh."""
-
-    def handle(self) -> None:
-        self.request.recv(64)
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """A port on which a process listens."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Refuse) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_address[1]
-        server.shutdown()
 
 
 def run(directory: pathlib.Path, playbook: str, port: int = 9, control: int = 9, **given: str) -> tuple[int, str]:
@@ -67,27 +48,29 @@ def test_where_nobody_answers_the_cluster_is_not_called_off(tmp_path: pathlib.Pa
     assert "changed=1" not in said
 
 
-def test_without_control_no_worker_is_switched_off(tmp_path: pathlib.Path, port: int) -> None:
-    code, said = run(tmp_path, "shut-down-cluster.yml", port)
+def test_without_control_no_worker_is_switched_off(tmp_path: pathlib.Path, silent_port: int) -> None:
+    code, said = run(tmp_path, "shut-down-cluster.yml", silent_port)
 
     assert code != 0
     assert "node3 is off, and only slurmctld knows which jobs run on node1. Switch node3 on" in said
     assert "Switch the worker off" not in said
 
 
-def test_where_control_cannot_be_logged_in_to_no_worker_is_switched_off(tmp_path: pathlib.Path, port: int) -> None:
-    code, said = run(tmp_path, "shut-down-cluster.yml", port, control=port)
+def test_where_control_cannot_be_logged_in_to_no_worker_is_switched_off(
+    tmp_path: pathlib.Path, silent_port: int
+) -> None:
+    code, said = run(tmp_path, "shut-down-cluster.yml", silent_port, control=silent_port)
 
     assert code != 0
     assert said.count("unreachable=1") == 1
     assert "Switch the worker off" not in said
 
 
-def test_where_a_machine_cannot_be_looked_at_the_shutdown_ends(tmp_path: pathlib.Path, port: int) -> None:
+def test_where_a_machine_cannot_be_looked_at_the_shutdown_ends(tmp_path: pathlib.Path, silent_port: int) -> None:
     (tmp_path / "host_vars").mkdir()
     (tmp_path / "host_vars" / "node2.yml").write_text('ansible_ssh_common_args: "\'"\n')
 
-    code, said = run(tmp_path, "shut-down-cluster.yml", port, control=port)
+    code, said = run(tmp_path, "shut-down-cluster.yml", silent_port, control=silent_port)
 
     assert code != 0
     assert "No closing quotation" in said
