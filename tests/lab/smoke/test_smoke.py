@@ -82,14 +82,14 @@ class Cluster:
         with ThreadPoolExecutor(len(names)) as pool:
             return list(pool.map(lambda name: self.root(name, command), names))
 
-    def smoke(self, deadline: int = DEADLINE) -> dict[str, dict[str, Any]]:
+    def smoke(self) -> dict[str, dict[str, Any]]:
         """The checks by name."""
         arguments = {
             "workers": self.workers,
             "control": self.control,
             "share": self.share,
             "scratch": self.scratch,
-            "deadline": deadline,
+            "deadline": DEADLINE,
         }
         result = self.runner.run_module(
             self.control, "slurm_smoke", json.dumps(arguments), check=False, become=True, become_user=self.user
@@ -256,7 +256,7 @@ def foreign_key(cluster: Cluster) -> AbstractContextManager[None]:
 FAULTS: list[tuple[str, str, str, Fault]] = [
     # the check that turns red, what it says of the victim, what to do, the fault
     ("nodes", r"drained: bad \| disk", r"state=resume", set_state("drain")),
-    ("nodes", r"down\*?: bad \| disk", r"state=resume", down),
+    ("nodes", r"down(, does not answer)?: bad \| disk", r"state=resume", down),
     ("srun", r"calls itself", r"hostnamectl", host_name_of_another),
     ("srun", r"failed|no answer|not available|does not answer", r"status slurmd", slurmd_stopped),
     ("sbatch", r"batch.out|ended as failed", r"findmnt", share_replaced(everywhere=True)),
@@ -325,7 +325,7 @@ def test_without_munge_on_control_its_check_says_so(cluster: Cluster) -> None:
 def test_a_node_that_a_job_occupies_is_waited_for_and_named(cluster: Cluster) -> None:
     inject = f"sbatch --chdir=/ --output=/dev/null -w {cluster.victim} --exclusive -J occupied --wrap 'sleep 600'"
     with commands(cluster, [cluster.control], inject, "scancel --name=occupied"):
-        checks = cluster.smoke(deadline=80)
+        checks = cluster.smoke()
 
     assert checks["nodes"]["ok"]
     assert re.search(rf"{cluster.victim}: no free CPU .* jobs of other users on it", red(checks)["srun"])
