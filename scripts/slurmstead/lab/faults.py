@@ -41,6 +41,7 @@ FAULTS = (
     "router advertisements for IPv6 from a worker",
     "clock of a worker an hour back",
     "clock of control an hour back",
+    "clock of control an hour ahead",
     "slurmctld's saved queue damaged",
     "scratch read-only after an I/O error",
     "MUNGE key replaced while a laptop sleeps",

@@ -1,4 +1,4 @@
-"""A clock jumps an hour back under running jobs: chrony puts it right, and a run before that names it.
+"""A clock jumps an hour under running jobs: chrony puts it right, and a run before that names it.
 
 STEAD_LAB=NAME pytest tests/lab/faults/test_clock.py
 """
@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.lab.faults.fault import NOTHING_FAILED, Fault, survive
+from tests.lab.faults.canaries import canaries
+from tests.lab.faults.fault import NOTHING_FAILED, Fault, recover, survive
+from tests.lab.faults.trials import trials
 
 pytestmark = pytest.mark.kernel  # A container has no clock of its own.
 
@@ -34,3 +36,18 @@ def test_the_workers_follow_the_clock_of_control(lab: Any) -> None:
     fault = Fault("clock of control an hour back", lab.control, "date -s '-1 hour'", "date -s '+1 hour'", TOLD)
 
     assert survive(lab, [fault]) == {}
+
+
+def test_slurmctld_does_not_take_a_jump_of_its_clock_for_silence(lab: Any) -> None:
+    with canaries(lab) as alive, trials(lab, "clock of control an hour ahead") as noted:
+        try:
+            lab.everywhere(lambda name: lab.root(name, "systemctl stop chrony"), lab.workers)
+            lab.root(lab.control, "date -s '+1 hour'")
+            lab.insist(lab.control, "sinfo --noheader --format=%T | grep -q '[*]'", 240)  # A ping has failed.
+            lab.everywhere(lambda name: lab.insist(name, f"systemctl start chrony; {RIGHT}"), lab.workers)
+            noted.over()
+            recover(lab, noted, alive)
+            assert noted.lost == {}
+        finally:
+            lab.root(lab.control, "date -s '-1 hour'")
+            lab.everywhere(lambda name: lab.insist(name, f"systemctl start chrony; {RIGHT}"), lab.workers)

@@ -46,14 +46,17 @@ def test_a_full_disk_of_a_worker_is_named_and_drains_it_until_there_is_room(lab:
 # Directories of 1000 files, because a directory of many is slow to fill.
 USE_UP = """
 python3 -c '
-import itertools, pathlib
+import errno, itertools, os
+os.mkdir("/scratch/slurmstead-full")
 try:
     for number in itertools.count():
-        place = pathlib.Path("/scratch/slurmstead-full", str(number // 1000))
-        place.mkdir(parents=True, exist_ok=True)
-        (place / str(number)).touch()
+        if number % 1000 == 0:
+            os.chdir("/scratch/slurmstead-full")
+            os.mkdir(str(number))
+            os.chdir(str(number))
+        os.mknod(str(number))
 except OSError as error:
-    assert error.errno == 28, error
+    assert error.errno == errno.ENOSPC, error
 '
 until scontrol show node $(uname -n) | grep -q 'no inode left'; do sleep 2; done
 """
