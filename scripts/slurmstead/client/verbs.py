@@ -106,7 +106,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
     def jobs(
         as_json: Annotated[bool, typer.Option("--json", help="Print all details as JSON.")] = False,
         follow: Annotated[bool, typer.Option("--follow", "-f", help="Update until all runs have ended.")] = False,
-        latest: Annotated[int, typer.Option("--latest", "-n", help="Number of runs to show; 0 for all.")] = 20,
+        latest: Annotated[int, typer.Option("--latest", "-n", min=0, help="Number of runs to show; 0 for all.")] = 20,
         head: HeadNode = None,
         ssh_config: SshConfig = None,
         directory: Directory = None,

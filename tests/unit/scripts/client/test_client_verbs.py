@@ -35,6 +35,7 @@ from slurmstead.errors import ExitCode, SteadError, TaskError, UnreachableError,
         (["submit", ".", "--head", "h", "--data", "main.py", "--data", "no"], "", "data: 'no' is not among the files"),
         (["fetch", "--head", "h"], "", "no job is named"),
         (["submit", ".", "--cpus", "many"], "", "Invalid value"),
+        (["jobs", "--latest", "-5"], "", "Invalid value for '--latest'"),
     ],
 )
 def test_what_cannot_be_meant_ends_with_2(
