@@ -1,7 +1,8 @@
 """Brings a slurm.conf with other keys to this control node, and prints what came of it as JSON.
 
 Its arguments are the keys as JSON, and words: `check` for a dry run, `replace OLD NEW` for another text, `fail` for a
-configuration that does not work, `die` for a run that is killed once slurmctld has loaded the files. See program.py.
+configuration that does not work, `die` for a run that is killed once slurmctld has loaded the files, `jump` for a clock
+that jumps instead of a run. See program.py.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import subprocess
 import sys
 
-from ansible.module_utils.slurmstead.change import change
+from ansible.module_utils.slurmstead.change import change, clock
 from ansible.module_utils.slurmstead.change.change import FailedError, RefusedError, Run
 from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.reach.commands import run
@@ -93,9 +94,13 @@ def main() -> None:
         conf = conf.replace(*words[words.index("replace") + 1 :][:2])
     files = {"slurm.conf": conf, "cgroup.conf": (directory / "cgroup.conf").read_text()}
     document = {"error": "", "plan": [], "warnings": []}
+    store = Store(directory)
     try:
-        outcome = kind(files, Store(directory), Daemon(), Slurm()).go("check" in words, when_idle=False)
-        document.update(plan=outcome.plan, warnings=outcome.warnings)
+        if "jump" in words:
+            document["warnings"] = clock.restart(Daemon(), Slurm(), store)
+        else:
+            outcome = kind(files, store, Daemon(), Slurm()).go("check" in words, when_idle=False)
+            document.update(plan=outcome.plan, warnings=outcome.warnings)
     except (FailedError, RefusedError) as error:
         document["error"] = str(error)
     json.dump(document, sys.stdout)

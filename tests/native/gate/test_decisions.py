@@ -74,6 +74,16 @@ def test_a_change_elsewhere_keeps_it_and_says_so(cluster: Cluster, key: str) -> 
     assert published(cluster, **{key: 4711})["warnings"] == []
 
 
+def test_a_jump_of_the_clock_keeps_it(cluster: Cluster) -> None:
+    before = cluster.run("pgrep", "-o", "slurmctld")
+
+    said = published(cluster, "jump")["warnings"]
+
+    assert cluster.run("pgrep", "-o", "slurmctld") != before
+    assert decided(cluster) == (PARTITION, NODE)
+    assert any(line.startswith("PartitionName=main") for line in said)
+
+
 def test_no_job_starts_meanwhile_in_a_closed_partition(cluster: Cluster) -> None:
     waiting = cluster.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 3600", user="alice").strip()
 
