@@ -5,6 +5,7 @@ STEAD_LAB=NAME pytest tests/lab/faults/test_clock.py
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ for _ in $(seq 200); do
   sleep 3
 done
 """
+
+NEXT_PING = 110
+"""Seconds; a little more than a third of SlurmdTimeout."""
 
 
 def test_a_worker_whose_clock_jumps_back_has_the_right_time_again(lab: Any) -> None:
@@ -46,6 +50,7 @@ def test_slurmctld_does_not_take_a_jump_of_its_clock_for_silence(lab: Any) -> No
             lab.insist(lab.control, "sinfo --noheader --format=%T | grep -q '[*]'", 240)  # A ping has failed.
             lab.everywhere(lambda name: lab.insist(name, f"systemctl start chrony; {RIGHT}"), lab.workers)
             noted.over()
+            time.sleep(NEXT_PING)  # Before site.yml makes the workers register.
             recover(lab, noted, alive)
             assert noted.lost == {}
         finally:

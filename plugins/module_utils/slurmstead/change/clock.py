@@ -2,9 +2,9 @@
 """Restarts slurmctld after a jump of the clock.
 
 slurmctld compares times of day (ping_nodes in src/slurmctld/ping_nodes.c, 22.05 to 24.11). If the clock goes forward, a
-worker that fails to answer one ping, for example because its own clock has not followed yet, counts as silent since
-before the jump: it is put down, and its jobs are requeued. If the clock goes back, slurmctld neither pings the workers
-nor lets them check their health until the old time has come again.
+worker that slurmctld last heard before the jump counts as silent since then: it is put down, and its jobs are requeued.
+The first ping after a start puts nobody down, and a worker registers when its clock has followed (role slurmd). If the
+clock goes back, slurmctld neither pings the workers nor lets them check their health until the old time has come again.
 """
 
 from __future__ import annotations
