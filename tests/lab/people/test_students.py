@@ -64,9 +64,10 @@ def site(lab: Any, stead: Stead, tmp_path_factory: pytest.TempPathFactory) -> It
     done = stead("up", seconds=2400)
     assert done.returncode == ExitCode.OK, done.stdout
     yield path
+    shutil.copy(LAB_INVENTORY / "group_vars/all.yml", variables)
+    (path / "files/people.yml").write_text("people: []\n")
+    run = lab.ansible("--tags", "os,accounts,accounting,slurm", seconds=2400)
     lab.inventory = usual
-    leave = ("--extra-vars", '{"machine_check_has_people": true}')
-    run = lab.ansible("--tags", "os,accounts,accounting,slurm", *leave, seconds=2400)
     lab.root(lab.control, FORGET, seconds=600)
     lab.everywhere(lambda name: lab.root(name, REMOVE, seconds=600))
     assert run.code == 0, run.output[-5000:]
