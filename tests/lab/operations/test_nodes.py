@@ -60,7 +60,7 @@ def test_a_node_that_a_partition_names_is_not_removed_and_takes_jobs_as_before(l
     assert run.code != 0
     assert f"{chosen} stays a worker: Nothing was changed" in run.output
     assert lab.pids() == pids
-    lab.wait_until_idle(120)
+    assert lab.root(lab.control, f"sinfo --noheader --nodes={chosen} --format=%T") == "idle"
 
 
 def test_a_node_leaves_and_comes_back_and_no_other_worker_is_touched(
