@@ -59,8 +59,6 @@ from ansible.module_utils.slurmstead.slurm import state as controller_state
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.jobs import State
 
-ETC = pathlib.Path("/etc/slurm")
-
 
 def jobs(state: State) -> dict[str, int] | None:
     """Return the numbers of running and pending jobs; None if slurmctld did not answer."""
@@ -105,7 +103,7 @@ def main() -> None:
     """Run the module."""
     module = AnsibleModule(argument_spec={"cluster": {"type": "str", "required": True}}, supports_check_mode=True)
     try:
-        packed = collect(module.params["cluster"], Store(ETC), Slurm())
+        packed = collect(module.params["cluster"], Store(), Slurm())
     except StorageError as error:
         module.exit_json(changed=False, problems=[f"the records of the jobs cannot be read: {error}"])
     except (OSError, KeyError) as error:

@@ -68,7 +68,6 @@ from ansible.module_utils.slurmstead.slurm import state as controller_state
 from ansible.module_utils.slurmstead.slurm.daemons import UNIT, Slurm
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
-ETC = pathlib.Path("/etc/slurm")
 RESTORED = "restored"
 """Name of the note that records the restored archive."""
 RESTORING = "restoring"
@@ -160,7 +159,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    store, slurm = Store(ETC), Slurm()
+    store, slurm = Store(), Slurm()
     manifest, digest, force = json.loads(module.params["manifest"]), module.params["sha256"], module.params["force"]
     notes, problems, changed = [], [], False
     try:

@@ -48,7 +48,6 @@ reboot: {description: Reasons for a reboot of the machine., type: list, elements
 said: {description: Summary of the result as text., type: str, returned: not C(fetched)}
 """
 
-import pathlib
 import platform
 import time
 from collections.abc import Mapping
@@ -68,7 +67,6 @@ from ansible.module_utils.slurmstead.packages.reboot_reasons import reboot_reaso
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 
-ETC = pathlib.Path("/etc/slurm")
 ANSWER_SECONDS, PAUSE = 60.0, 0.5
 """Timeout for the new slurmctld to answer, before values that were set at run time are set again."""
 
@@ -148,7 +146,7 @@ def install(node: str, lock_timeout: int, check_mode: bool) -> dict[str, Any]:
     if check_mode:
         return {"changed": bool(packages), "packages": packages, "diff": shown(packages)}
     daemons = own_daemons.running()
-    store, slurm = Store(ETC), Slurm()
+    store, slurm = Store(), Slurm()
     decisions = Decisions(store, slurm)
     notes = decisions.keep(store.seen(), minutes=30) if "slurmctld" in daemons else []
     try:

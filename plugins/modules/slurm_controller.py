@@ -33,7 +33,6 @@ RETURN = r"""
 drained: {description: Workers that were drained., type: list, elements: str, returned: success}
 """
 
-import pathlib
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -46,7 +45,6 @@ from ansible.module_utils.slurmstead.slurm.daemons import UNIT, Slurm, Systemd
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.workers import reasons
 
-ETC = pathlib.Path("/etc/slurm")
 PAUSE = 0.2
 
 
@@ -63,7 +61,7 @@ def main() -> None:
     slurm, stop = Slurm(), module.params["state"] == "stopped"
     if module.check_mode:
         module.exit_json(changed=stop == slurm.answers(), drained=[])
-    was_up, store = slurm.answers(), Store(ETC)
+    was_up, store = slurm.answers(), Store()
     decisions, warnings = Decisions(store, slurm), list[str]()
     if not stop and not was_up:
         start(module, slurm)

@@ -10,6 +10,7 @@ import functools
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import tempfile
 import time
@@ -119,6 +120,11 @@ class Lab:
     def user(self, command: str, seconds: int = 120, name: str = "alice") -> str:
         """Return the output of a shell command as an ordinary user on the head node."""
         return str(self.host(self.control, name).check_output("timeout %s sh -lc %s", str(seconds), command))
+
+    def without_login(self, name: str, user: str, command: str) -> str:
+        """Return the output of a shell command as a user who may have no way to log in to that machine."""
+        words = f"setpriv --reuid={user} --regid={user} --init-groups --reset-env sh -c {shlex.quote(command)}"
+        return self.root(name, f"cd / && {words}")
 
     def everywhere(self, function: Callable[[str], T], names: Iterable[str] | None = None) -> dict[str, T]:
         """Return what a function of a machine's name returns, by name; all machines at once."""

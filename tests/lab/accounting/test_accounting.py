@@ -47,7 +47,7 @@ def job(lab: Any) -> str:
     assert off.code == 0, off.output[-5000:]
     assert lab.root(lab.control, "systemctl is-active slurmdbd || true").strip() == "inactive"
     words = "sbatch --parsable --begin=now+1hour --output=/dev/null --wrap=true"
-    return str(lab.root(lab.control, f"cd / && setpriv --reuid=alice --regid=alice --init-groups {words}")).strip()
+    return str(lab.without_login(lab.control, "alice", words)).strip()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_both_daemons_return_after_they_were_killed(lab: Any, switched_on: str) 
 def test_a_user_has_an_account_with_limits(lab: Any, switched_on: str) -> None:
     shown = lab.root(lab.control, "sacctmgr -nP show assoc format=Account,User,QOS user=alice")
     words = "sbatch --parsable --test-only --qos=low --wrap=true"
-    lab.root(lab.control, f"cd / && setpriv --reuid=alice --regid=alice --init-groups {words}")
+    lab.without_login(lab.control, "alice", words)
 
     assert switched_on and shown.split("|")[1] == "alice"
     assert "low" in shown.split("|")[2]

@@ -30,8 +30,6 @@ PICTURES = ("course-invitation", "course-plot")
 FUSE = "test -e /dev/fuse || { mknod /dev/fuse c 10 229 && chmod 0666 /dev/fuse; }"
 """Containers have no udev, which makes it on machines."""
 
-AS_STUDENT = f"setpriv --reuid={STUDENT} --regid={STUDENT} --init-groups --reset-env"
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
@@ -145,7 +143,7 @@ def test_a_student_gets_a_plot_from_a_quiet_node_inside_a_sandbox(lab: Any, prin
 
 def test_an_experiment_without_an_image_is_refused(lab: Any, link: str) -> None:
     assert link
-    said = lab.root(lab.control, f"{AS_STUDENT} sbatch --chdir=/tmp --partition=quiet --wrap=id 2>&1 || true")
+    said = lab.without_login(lab.control, STUDENT, "sbatch --chdir=/tmp --partition=quiet --wrap=id 2>&1 || true")
 
     assert "partition quiet: jobs run in images only. Add --container=/share/images/NAME." in said
 

@@ -66,8 +66,10 @@ def site(lab: Any, stead: Stead, tmp_path_factory: pytest.TempPathFactory) -> It
     yield path
     shutil.copy(LAB_INVENTORY / "group_vars/all.yml", variables)
     (path / "files/people.yml").write_text("people: []\n")
-    run = lab.ansible("--tags", "os,accounts,accounting,slurm", seconds=2400)
-    lab.inventory = usual
+    try:
+        run = lab.ansible("--tags", "os,accounts,accounting,slurm", seconds=2400)
+    finally:
+        lab.inventory = usual
     lab.root(lab.control, FORGET, seconds=600)
     lab.everywhere(lambda name: lab.root(name, REMOVE, seconds=600))
     assert run.code == 0, run.output[-5000:]

@@ -16,7 +16,6 @@ import pytest
 from slurmstead.cluster import images
 from slurmstead.paths import PLAYBOOKS
 
-AS_ALICE = "setpriv --reuid=alice --regid=alice --init-groups --reset-env"
 MADE = "ls /etc/slurmstead/sandbox.json /usr/local/libexec/slurmstead/sandbox /etc/slurm/oci.conf 2>&- || true"
 FUSE = "test -e /dev/fuse || { mknod /dev/fuse c 10 229 && chmod 0666 /dev/fuse; }"
 """Containers have no udev, which makes it on machines."""
@@ -81,15 +80,14 @@ def test_a_user_runs_a_job_in_an_image(lab: Any, image: str) -> None:
         "id -un; test ! -e /share/images && echo changed >/usr/mark && cat /usr/mark; ls /sys/class/net; echo 6*7 | bc;"
         "/opt/venv/bin/python -c 'import tiny; print(tiny.SAID)'; find / -xdev -perm /6000 | wc -l"
     )
-    said = lab.root(lab.control, f'{AS_ALICE} srun --chdir=/ --container={image} sh -c "{script}"')
+    said = lab.without_login(lab.control, "alice", f'srun --container={image} sh -c "{script}"')
 
     assert said.splitlines() == ["alice", "changed", "lo", "42", "from a wheel", "0"]
 
 
 def test_an_image_in_use_is_not_removed(lab: Any, image: str) -> None:
-    job = lab.root(
-        lab.control, f"{AS_ALICE} sbatch --parsable --chdir=/ -o /dev/null --container={image} --wrap='sleep 600'"
-    )
+    words = f"sbatch --parsable -o /dev/null --container={image} --wrap='sleep 600'"
+    job = lab.without_login(lab.control, "alice", words)
     try:
         run = change(lab, image_state="absent", image_name="tried")
 
@@ -104,11 +102,11 @@ def test_an_image_in_use_is_not_removed(lab: Any, image: str) -> None:
 def test_a_partition_demands_an_image(lab: Any, enabled: Any) -> None:
     assert enabled
     configure(lab, sandbox_enabled=True, sandbox_partitions=["main"])
-    said = lab.root(lab.control, f"{AS_ALICE} srun --chdir=/ id 2>&1 || true")
+    said = lab.without_login(lab.control, "alice", "srun id 2>&1 || true")
     configure(lab, sandbox_enabled=True)
 
     assert "partition main: jobs run in images only. Add --container=/share/images/NAME." in said
-    assert lab.root(lab.control, f"{AS_ALICE} srun --chdir=/ id -un") == "alice"
+    assert lab.without_login(lab.control, "alice", "srun id -un") == "alice"
 
 
 def test_without_its_variable_it_is_gone_and_the_images_are_not(lab: Any, enabled: Any) -> None:

@@ -152,7 +152,7 @@ def test_a_machine_without_daemons_of_slurm_is_not_asked() -> None:
 
 def test_a_controller_whose_state_is_gone_is_seen(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slurm.conf").write_text(f"StateSaveLocation={tmp_path}/none\nSlurmctldLogFile={tmp_path}/log\n")
-    monkeypatch.setattr(slurm, "OWN", tmp_path)
+    monkeypatch.setattr(slurm, "ETC", tmp_path)
 
     assert slurm.look(["slurmctld"])["unwritable"] == [f"{tmp_path}/none: No such file or directory"]
 

@@ -183,7 +183,7 @@ VARIABLE_CASES = {
     ),
     "a variable of the playbooks": (
         {"packages_for": ["os"]},
-        "packages_for (node1): is computed by the playbooks, which ignore this value. Remove it from the inventory.",
+        "packages_for (node1): is computed by the playbooks. Do not set it.",
     ),
     "a mapping given as a list": (
         {"slurm_config": [{"SlurmdTimeout": 60}]},

@@ -1,5 +1,6 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Applies configuration files to Slurm: either they are proven to work, or the last good configuration is restored.
 
-The modules slurm_config and slurm_controller use it; `classify` says what a change needs, `sets` stores its files.
+The module slurm_config uses it: `classify` says what a change needs, `sets` stores its files. Whoever else stops or
+restarts slurmctld uses `decisions`, which keeps what an administrator set at run time.
 """

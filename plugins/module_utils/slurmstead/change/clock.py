@@ -9,14 +9,10 @@ clock goes back, slurmctld neither pings the workers nor lets them check their h
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ansible.module_utils.slurmstead.change.decisions import Decisions
 from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
 from ansible.module_utils.slurmstead.slurm.daemons import Service, Slurm, Systemd
-
-ETC = Path("/etc/slurm")
 
 SECONDS = 240
 """For the restart. After a jump back, slurmctld waits for the old time once it has saved its state; systemd ends it
@@ -39,4 +35,4 @@ def restart(service: Service, slurm: Slurm, store: Store) -> list[str]:
 def main() -> list[str]:
     """Restart slurmctld unless it is off."""
     service = Systemd()
-    return restart(service, Slurm(), Store(ETC)) if service.state() in ("running", "starting") else []
+    return restart(service, Slurm(), Store()) if service.state() in ("running", "starting") else []

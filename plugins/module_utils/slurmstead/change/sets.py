@@ -24,6 +24,8 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.reach import durable
 
+ETC = pathlib.Path("/etc/slurm")
+
 LIMIT = 1 << 20
 """Larger files, in bytes, are not configuration files."""
 
@@ -35,9 +37,9 @@ SLURMDBD = "slurmdbd.conf"
 
 
 class Store:
-    """The sets below a directory, usually /etc/slurm."""
+    """The sets below a directory."""
 
-    def __init__(self, directory: pathlib.Path) -> None:
+    def __init__(self, directory: pathlib.Path = ETC) -> None:
         self.directory = directory
         self.sets = directory / "slurmstead"
         self.live = self.sets / "live"

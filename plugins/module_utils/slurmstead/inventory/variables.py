@@ -109,7 +109,7 @@ class Checked:
     def _name_fault(self, name: str) -> Fault | None:
         specs = self.specs
         if name in specs.computed:
-            return "is computed by the playbooks, which ignore this value", "Remove it from the inventory"
+            return "is computed by the playbooks", "Do not set it"
         if name in specs.options or name in CONNECTION_VARIABLES:
             return None
         role = specs.role_of(name.removeprefix("__"))

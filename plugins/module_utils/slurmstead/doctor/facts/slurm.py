@@ -7,11 +7,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.change.sets import ETC, Store
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.answers import LOADED, has_loaded, read_settings
 
-OWN = Path("/etc/slurm")
 FETCHED = Path("/run/slurm/conf")
 """Directory of the files that a configless slurmd has fetched, where clients find them (slurm.conf(5))."""
 
@@ -23,12 +22,12 @@ def look(units: Collection[str]) -> dict[str, Any]:
     """Return the Slurm configuration on this machine; on control also slurmctld's view of the cluster."""
     if not {"slurmctld", "slurmd"} & set(units):
         return {}
-    found: dict[str, Any] = {"files": files(OWN), "fetched": files(FETCHED), **answer()}
+    found: dict[str, Any] = {"files": files(ETC), "fetched": files(FETCHED), **answer()}
     if "slurmctld" in units:
         # Imported only on control, because compiling it on a slow CPU takes as long as the rest.
         from ansible.module_utils.slurmstead.doctor.facts import control
 
-        found |= control.look(found, Store(OWN))
+        found |= control.look(found, Store(ETC))
     return found
 
 
@@ -46,5 +45,5 @@ def answer() -> dict[str, Any]:
     if code:
         return {"error": (err or out).strip().partition("\n")[0] or f"scontrol exited with {code}"}
     shown = read_settings(out)
-    match = has_loaded(shown.get("HASH_VAL", ""), Store(OWN).recall(LOADED).get("hashes", ""))
+    match = has_loaded(shown.get("HASH_VAL", ""), Store(ETC).recall(LOADED).get("hashes", ""))
     return {"error": "", "version": shown.get("SLURM_VERSION", ""), "match": match}
