@@ -40,6 +40,7 @@ RETURN = r"""
 trial: {description: Whether files were written that have to be confirmed., type: bool, returned: always}
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    # Others than root read what is in the directories that this creates.
+    os.umask(0o022)
     try:
         if module.params["state"] == "confirmed":
             if not module.check_mode:
@@ -78,13 +81,11 @@ def keep(module: AnsibleModule) -> dict[str, Any]:
         live.forget(roll_back=True)
     only_with_jobs, limited = (present and module.params[name] for name in ("only_with_jobs", "limited"))
     files = live.differing(live.wanted(only_with_jobs, limited, dry))
-    path = Path(pam.LIST)
-    users = {path: live.list_text(module.params["users"]) if present else None}
-    new_list = live.differing(users)
+    new_list = live.differing({Path(pam.LIST): live.list_text(module.params["users"]) if present else None})
     shown = changes({**new_list, **files})
     if not dry and new_list and present:
         # PAM's new files need it, and a rollback may leave it.
-        live.write_list(module.params["users"])
+        live.put(new_list)
     if not dry and files:
         live.begin(files, module.params["deadline"])
     if not dry and new_list and not present and not files:

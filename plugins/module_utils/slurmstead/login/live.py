@@ -18,7 +18,9 @@ TRIAL = Trial(
     # On the disk: PAM's files survive a boot, so what restores them must, too.
     Path("/var/lib/slurmstead/login-trial"),
     "slurmstead-login-trial",
-    r"cp --archive previous/. / && xargs --no-run-if-empty --delimiter='\n' rm --force -- < created",
+    # File by file: a copy of the whole directory would also give /etc/pam.d the mode of the directory.
+    "find previous -type f -exec cp --archive --target-directory=/etc/pam.d {} + && "
+    r"xargs --no-run-if-empty --delimiter='\n' rm --force -- < created",
 )
 
 BOOT = Path("/etc/systemd/system/slurmstead-login-rollback.service")
@@ -83,16 +85,6 @@ def differing(files: Mapping[Path, str | None]) -> dict[Path, str | None]:
     return {path: text for path, text in files.items() if (path.read_text() if path.is_file() else None) != text}
 
 
-def write_list(users: Iterable[str]) -> bool:
-    """Write the list of users who need no job; return whether it changed."""
-    path, text = Path(pam.LIST), list_text(users)
-    if path.is_file() and path.read_text() == text:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    durable.write(path, text.encode())
-    return True
-
-
 def list_text(users: Iterable[str]) -> str:
     """Return the list of users who need no job."""
     return "".join(f"{user}\n" for user in sorted({"root", *users}))
@@ -105,13 +97,11 @@ def begin(files: Mapping[Path, str | None], seconds: int) -> None:
     """
     shutil.rmtree(TRIAL.directory, ignore_errors=True)
     TRIAL.directory.mkdir(mode=0o700, parents=True)
+    previous = TRIAL.directory / "previous"
+    previous.mkdir()
     for path in files:
         if path.is_file():
-            copy = TRIAL.directory / "previous" / path.relative_to("/")
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, copy)
-            durable.sync(copy)
-    (TRIAL.directory / "previous").mkdir(exist_ok=True)
+            durable.sync(Path(shutil.copy2(path, previous)))
     durable.write(TRIAL.directory / "created", "".join(f"{path}\n" for path in files if not path.is_file()).encode())
     durable.write(BOOT, BOOT_TEXT.encode())
     run("systemctl", "daemon-reload", seconds=30)
@@ -134,6 +124,7 @@ def put(files: Mapping[Path, str | None]) -> None:
         if text is None:
             path.unlink(missing_ok=True)
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             durable.write(path, text.encode())
 
 
