@@ -210,6 +210,14 @@ def test_a_file_that_is_not_there_has_no_people(tmp_path: pathlib.Path) -> None:
     assert file.read(tmp_path / "people.yml") == People()
 
 
+@pytest.mark.parametrize("text", ["", f"---\n{file.HEADER}", "groups: {course: 10001}\n", "people:\n"])
+def test_an_emptied_file_does_not_say_that_all_people_leave(text: str) -> None:
+    assert mistakes(text) == [
+        "people.yml: lists no people. Restore it, for example with git; write `people: []` if nobody is to have an "
+        "account."
+    ]
+
+
 def test_a_link_to_a_missing_file_is_not_an_empty_list(tmp_path: pathlib.Path) -> None:
     (tmp_path / "people.yml").symlink_to("/nowhere/people.yml")
 

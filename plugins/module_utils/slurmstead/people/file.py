@@ -71,6 +71,10 @@ def parse(text: str, name: str = NAME) -> People:
     parts = dict(_parts(root, name, mistakes))
     groups = _groups(parts.get("groups"), name, mistakes)
     placed = list(_people(parts.get("people"), name, mistakes))
+    if _empty(parts.get("people")) and not mistakes:
+        # Of an emptied or truncated file: with no people, all accounts would be locked.
+        advice = "Restore it, for example with git; write `people: []` if nobody is to have an account"
+        mistakes.append(Mistake(name, "lists no people", advice))
     mistakes += shared((f"{name}:{line}", one) for line, one in placed)
     mistakes += _numbers(placed, groups, name)
     if mistakes:
@@ -80,7 +84,7 @@ def parse(text: str, name: str = NAME) -> People:
 
 def _parts(root: Any, name: str, mistakes: list[Mistake]) -> Iterator[tuple[str, Any]]:
     """Yield the two parts of the file, as YAML nodes."""
-    if root is None:
+    if _empty(root):
         return
     if not isinstance(root, yaml.MappingNode):
         mistakes.append(Mistake(f"{name}:1", "is not a mapping", "Begin the list with the line `people:`"))

@@ -81,11 +81,10 @@ def parse(text: str, name: str = NAME) -> tuple[Peer, ...]:
         content = yaml.safe_load(text)
     except yaml.YAMLError:
         raise PeersError(name, [("is not YAML", "Correct it, or restore it with git")]) from None
-    if content is None:
-        return ()
-    listed = (content["peers"] or []) if isinstance(content, dict) and set(content) == {"peers"} else None
+    listed = content["peers"] if isinstance(content, dict) and set(content) == {"peers"} else None
     if not isinstance(listed, list):
-        raise PeersError(name, [("has not the one key `peers` with a list", "Write it as docs/vpn.md shows")])
+        advice = "Write it as docs/vpn.md shows, or `peers: []` if there are none"
+        raise PeersError(name, [("has not the one key `peers` with a list", advice)])
     faults = [fault for entry in listed for fault in _faults(entry)]
     if not faults:
         faults = list(_repeated(listed))
@@ -186,7 +185,7 @@ def _edited(text: str, new: Sequence[Peer]) -> str:
         return ""
     key, listed = root.value[0]
     if not old:
-        # `peers:` or `peers: []`, in one line.
+        # `peers: []` in one line.
         first = int(key.start_mark.line)
         if "#" in lines[first] or int(listed.end_mark.line) > first:
             return ""
