@@ -51,6 +51,7 @@ ansible_facts:
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
     jupyterhub_exists: {description: Whether this machine has a hub for notebooks., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
+    router_exists: {description: Whether this machine is the router of an inside network., type: bool}
     sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
     package_cache_exists: {description: Whether the role package_cache was applied here., type: bool}
     sshd_penalizes: {description: Whether sshd refuses addresses from which logins have failed., type: bool}
@@ -108,6 +109,7 @@ PACKAGE_CACHE = Path("/usr/local/libexec/slurmstead/apt-proxy")
 JUPYTERHUB = Path("/etc/systemd/system/slurmstead-jupyterhub.service")
 """The unit of the role jupyterhub."""
 
+ROUTER = Path("/etc/systemd/system/slurmstead-router.service")
 VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 """The unit of the role vpn."""
 
@@ -231,6 +233,7 @@ def main() -> None:
         "login_exists": LOGIN.exists(),
         "package_cache_exists": PACKAGE_CACHE.exists(),
         "power_saving_exists": POWER_SAVING.exists(),
+        "router_exists": ROUTER.exists(),
         "sandbox_exists": SANDBOX.exists(),
         "sshd_penalizes": sshd.penalizes(),
         "vpn_exists": VPN.exists(),

@@ -62,6 +62,8 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
     "configure-package-cache.yml": ({"package_cache_enabled": True}, "packages"),
     "configure-power.yml": ({"power_method": "wake_on_lan", "power_idle": "20min"}, "power"),
     "configure-quiet.yml": ({"slurm_quiet": True}, "quiet"),
+    # Its machines need its packages before those of the others are installed.
+    "configure-router.yml": ({"router_interface": "eth1"}, "packages"),
     "configure-sandbox.yml": ({"sandbox_enabled": True}, "sandbox"),
     "configure-vpn.yml": ({"vpn_enabled": True}, "vpn"),
     "install-julia.yml": ({"julia_archives": [JULIA]}, "julia"),
@@ -93,17 +95,26 @@ def test_a_run_without_control_leaves_the_key_on_workers(play: Play) -> None:
     assert "TASK [power : sleeper" in told
 
 
-@pytest.mark.parametrize("name", ["login", "package-cache", "sandbox"])
-def test_a_worker_that_was_off_when_it_was_switched_off_loses_it_later(
-    play: Play, tmp_path: pathlib.Path, name: str
+@pytest.mark.parametrize(
+    ("name", "host", "role"),
+    [
+        ("login", "node1", "login"),
+        ("package-cache", "node1", "package_cache"),
+        ("router", "node2", "packages"),
+        ("sandbox", "node1", "sandbox"),
+        ("vpn", "node2", "vpn"),
+    ],
+)
+def test_a_machine_loses_what_it_has_when_its_variable_is_gone(
+    play: Play, tmp_path: pathlib.Path, name: str, host: str, role: str
 ) -> None:
     fact = {f"{name.replace('-', '_')}_exists": True, "cacheable": True}
-    seen = {"hosts": "node1", "tasks": [{"name": "See", "ansible.builtin.set_fact": fact}]}
+    seen = {"hosts": host, "tasks": [{"name": "See", "ansible.builtin.set_fact": fact}]}
     (tmp_path / "seen.yml").write_text(json.dumps([seen]))
 
-    said = play(str(tmp_path / "seen.yml"), f"configure-{name}.yml", limit="node1")
+    said = play(str(tmp_path / "seen.yml"), f"configure-{name}.yml", limit=host)
 
-    assert f"TASK [{name.replace('-', '_')} : " in said
+    assert f"TASK [{role} : " in said
 
 
 @pytest.mark.parametrize("limit", ["login_user_memory: 25%", "login_user_cpus: 2"])

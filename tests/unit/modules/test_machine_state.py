@@ -106,6 +106,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "power_saving_exists": False,
         "sandbox_exists": False,
         "sshd_penalizes": True,
+        "router_exists": False,
         "vpn_exists": False,
     }
 
