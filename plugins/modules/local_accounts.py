@@ -13,7 +13,8 @@ description:
   - If a name or ID belongs to another account, refuses before it changes anything. Never renumbers or removes accounts.
   - The machine itself locks an account on its day of expiry.
   - Locks the accounts that it created whose users are not declared any more, empties their keys, and ends their
-    processes and jobs. Homes and numbers stay. A user who is declared again is let in again.
+    processes. Homes and numbers stay. A user who is declared again is let in again.
+  - The module M(departed_jobs) cancels their jobs once no machine lets them submit others.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: full}
@@ -29,7 +30,10 @@ options:
   home_root: {type: path, required: true, description: Directory of the home directories as every node sees it.}
   home_store: {type: path, description: The same directory on the node that stores it; unset on all others.}
   by_hand: {type: list, elements: str, default: [], description: Accounts that are never locked.}
-  cancel_jobs: {type: bool, default: false, description: Cancel the Slurm jobs of users who leave; for one node.}
+  cancel_jobs:
+    description: Note that the Slurm jobs of users who leave are to be cancelled; for the node of slurmctld.
+    type: bool
+    default: false
   expired: {type: list, elements: str, default: [], description: Users who left because their time is over; jobs go on.}
 author: [Slurmstead]
 """
@@ -43,13 +47,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 made: {description: Accounts that were or would be created or changed., type: list, elements: str, returned: always}
+cancel: {description: Users whose Slurm jobs are to be cancelled., type: list, elements: str, returned: always}
 """
 
 import os
 import pathlib
 import pwd
 import shutil
-import time
 from collections.abc import Collection, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
@@ -60,9 +64,6 @@ from ansible.module_utils.slurmstead.reach import durable
 SKELETON = pathlib.Path("/etc/skel")
 KEYS = pathlib.Path("/etc/ssh/authorized_keys.d")
 """Keys are here and not in the homes, so that root does not write where users can, and a login needs no share."""
-
-JOBS_END = 60
-"""Seconds within which the jobs of a user end; slurmd kills the processes KillWait (30 s) after scancel."""
 
 
 def account_commands(
@@ -185,36 +186,6 @@ def end_sessions(module: AnsibleModule, uids: dict[int, str]) -> list[str]:
     return [f"processes of {name}" for name in found.values()]
 
 
-def cancel_jobs(module: AnsibleModule, record: departures.Record) -> tuple[list[str], set[str]]:
-    """Cancel the jobs that remain to be cancelled; return what was done, and the users whose jobs remain.
-
-    A job that ends can submit another one, so this goes on until none is left.
-    """
-    waiting = {name for name, made in record.items() if made.jobs}
-    done: set[str] = set()
-    why = ""
-    deadline = time.monotonic() + JOBS_END
-    while waiting and not why:
-        squeue = ["squeue", "--all", "--noheader", "--format=%u", f"--user={','.join(sorted(waiting))}"]
-        code, out, err = module.run_command(["timeout", "20", *squeue])
-        if code:
-            why = err.strip().partition("\n")[0] or "slurmctld does not answer"
-            break
-        waiting &= set(out.split())
-        done |= waiting
-        if module.check_mode:
-            break
-        for name in sorted(waiting):
-            module.run_command(["timeout", "20", "scancel", f"--user={name}"])
-        if time.monotonic() > deadline:
-            why = f"they did not end within {JOBS_END} s"
-        elif waiting:
-            time.sleep(1)
-    if why:
-        module.warn(f"not all jobs of {', '.join(sorted(waiting))} were cancelled: {why}; run this again")
-    return [f"jobs of {name}" for name in sorted(done)], waiting
-
-
 def make_homes(module: AnsibleModule, users: list[accounts.User]) -> list[str]:
     """Create the homes that are missing in the store."""
     store = pathlib.Path(module.params["home_store"])
@@ -265,14 +236,14 @@ def main() -> None:
         module, [accounts.User(name, uid, name, (), "", "", ()) for name, uid in gone.items()] + users
     )
     made += end_sessions(module, {uid: name for name, uid in gone.items()})
-    cancelled, remaining = cancel_jobs(module, record)
-    settled = departures.settled(record, gone, remaining, users)
+    settled = departures.settled(record, gone, users)
     if settled != record and not module.check_mode:
         departures.write(settled, departures.RECORD)
-    made += cancelled
     if module.params["home_store"]:
         made += make_homes(module, users)
-    module.exit_json(changed=bool(made), made=made, diff=[{"prepared": "\n".join(made)}] if made else [])
+    diff = [{"prepared": "\n".join(made)}] if made else []
+    cancel = sorted(name for name, one in settled.items() if one.jobs)
+    module.exit_json(changed=bool(made), made=made, cancel=cancel, diff=diff)
 
 
 if __name__ == "__main__":

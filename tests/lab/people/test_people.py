@@ -111,6 +111,11 @@ def test_a_user_who_leaves_the_inventory_loses_the_cluster_with_one_run(lab: Any
     assert lab.everywhere(lambda name: lab.root(name, "pgrep --uid bob; id -nG bob")) == dict.fromkeys(lab.names, "bob")
     assert lab.root(lab.control, "ls -d /srv/share/home/bob/.ssh") != ""
     assert lab.root(lab.workers[0], "cat /etc/ssh/authorized_keys.d/bob") == ""
+    # As from a machine that was off, and lets bob in until the next run.
+    lab.without_login(lab.control, "bob", IN_LINE[0])
+    assert [seen for _, seen, _ in doctor(lab, without)] == ["bob, who left the inventory, has jobs"]
+    assert {*apply(lab, without).changed} == {lab.control}
+    assert [line for line in queue(lab) if line.startswith("bob ")] == []
 
 
 def test_jobs_of_a_user_who_leaves_go_on_if_they_are_kept(lab: Any, bob: str) -> None:

@@ -80,7 +80,7 @@ def test_jobs_are_cancelled_when_a_user_leaves_and_not_later() -> None:
 
 def test_jobs_of_a_user_whose_time_is_over_go_on_until_the_user_is_removed() -> None:
     over = marked({"alice": Made(2001)}, ["alice"], jobs=True, expired=["alice"])
-    again = marked(settled(over, ["alice"], []), ["alice"], jobs=True, expired=["alice"])
+    again = marked(settled(over, ["alice"]), ["alice"], jobs=True, expired=["alice"])
     removed = marked(again, ["alice"], jobs=True)
 
     assert over == again == {"alice": Made(2001, left=True, over=True)}
@@ -92,12 +92,12 @@ def test_jobs_of_a_user_who_came_back_go_on() -> None:
     assert marked({"alice": Made(2001, left=True, jobs=True)}, [], jobs=True) == {"alice": Made(2001, left=True)}
 
 
-def test_what_remains_to_be_done_is_kept_for_the_next_run() -> None:
-    record = {"alice": Made(2001, True, True), "bob": Made(2002, True, True), "carol": Made(2003, left=True)}
+def test_jobs_of_who_left_are_cancelled_in_each_run_and_who_came_back_is_let_in() -> None:
+    record = {"alice": Made(2001, True, True), "bob": Made(2002, True), "carol": Made(2003, left=True)}
 
-    after = settled(record, ["alice", "bob"], ["bob"])
+    after = settled(record, ["alice", "bob"])
 
-    assert after == {"alice": Made(2001, True), "bob": Made(2002, True, True), "carol": Made(2003)}
+    assert after == {"alice": Made(2001, True, True), "bob": Made(2002, True), "carol": Made(2003)}
 
 
 def test_a_record_can_be_read_again_and_only_by_root(tmp_path: pathlib.Path) -> None:

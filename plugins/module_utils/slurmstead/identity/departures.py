@@ -34,7 +34,7 @@ class Made:
     left: bool = False
     """Its user left the inventory, and has not been let in again."""
     jobs: bool = False
-    """The jobs of its user remain to be cancelled; only on the node of slurmctld."""
+    """Slurm jobs of its user are cancelled; only on the node of slurmctld."""
     expires: str = ""
     """The day of expiry that we set; empty if we set none."""
     over: bool = False
@@ -134,7 +134,7 @@ def departed(record: Record, users: Iterable[User], by_hand: Collection[str]) ->
 def marked(record: Record, gone: Collection[str], jobs: bool, expired: Collection[str] = ()) -> dict[str, Made]:
     """Return the record in which users who are newly gone have left; the jobs of those who came back go on.
 
-    :param jobs: their jobs remain to be cancelled, except those of users whose time is over (`expired`)
+    :param jobs: their jobs are cancelled, except those of users whose time is over (`expired`)
     """
     found = {}
     for name, made in record.items():
@@ -146,12 +146,9 @@ def marked(record: Record, gone: Collection[str], jobs: bool, expired: Collectio
     return found
 
 
-def settled(
-    record: Record, gone: Collection[str], remaining: Collection[str], users: Iterable[User] = ()
-) -> dict[str, Made]:
+def settled(record: Record, gone: Collection[str], users: Iterable[User] = ()) -> dict[str, Made]:
     """Return the record after everything was done: who is not gone is let in again.
 
-    :param remaining: users whose jobs remain to be cancelled
     :param users: the declared ones
     """
     expiry = {user.name: user.expires for user in users}
@@ -159,7 +156,6 @@ def settled(
         name: replace(
             made,
             left=name in gone,
-            jobs=made.jobs and name in remaining,
             over=made.over and name in gone,
             expires=expiry.get(name, ""),
         )

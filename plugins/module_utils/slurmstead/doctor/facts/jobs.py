@@ -20,6 +20,7 @@ STEPD = re.compile(r"slurmstepd: \[(\d+)")
 """How a slurmstepd calls itself. `scontrol listpids` would wait for one that does not answer."""
 
 STEPS = ("squeue", "--all", "--steps", "--noheader", "--format=%i|%N|%S")
+USERS = ("squeue", "--all", "--noheader", "--format=%u")
 JOBS = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%F|%K")
 
 
@@ -38,16 +39,20 @@ def here() -> dict[str, float]:
 
 
 def known() -> dict[str, Any]:
-    """Return the numbers of all `jobs` that slurmctld knows, and its `steps`; nothing if it does not answer.
+    """Return the numbers of all `jobs` that slurmctld knows, its `steps` and `users`; nothing if it does not answer.
 
-    `steps` has the nodes of each job's steps, and the age in seconds of the newest, by number of job.
+    `steps` has the nodes of each job's steps, and the age in seconds of the newest, by number of job; `users` are
+    the names of those whose jobs have not ended.
     """
     code, out, _ = run(*STEPS)
     other, jobs, _ = run(*JOBS)
+    failed, users, _ = run(*USERS)
     rows = [row for row in (line.strip().split("|") for line in jobs.splitlines()) if len(row) == 3]
     tasks = {f"{array}_{task}": number for number, array, task in rows}
     numbers = sorted({number for number, _, _ in rows})
-    return {} if code or other else {"jobs": numbers, "steps": steps(out, tasks, time.time())}
+    if code or other or failed:
+        return {}
+    return {"jobs": numbers, "steps": steps(out, tasks, time.time()), "users": sorted({*users.split()})}
 
 
 def steps(text: str, tasks: Mapping[str, str], now: float) -> dict[str, dict[str, Any]]:
