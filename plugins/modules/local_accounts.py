@@ -10,7 +10,8 @@ short_description: Create users and groups with the same numeric IDs on every no
 description:
   - Creates groups, users and their authorized keys and, on the node that stores them, the home directories.
   - Keys are in C(/etc/ssh/authorized_keys.d); the role C(os) makes sshd read them there (C(AuthorizedKeysFile)).
-  - If a name or ID belongs to another account, refuses before it changes anything. Never renumbers or removes accounts.
+  - If a name or ID belongs to another account, or a user's group is missing, refuses before it changes anything. Never
+    renumbers or removes accounts.
   - The machine itself locks an account on its day of expiry.
   - Locks the accounts that it created whose users are not declared any more, empties their keys, and ends their
     processes. Homes and numbers stay. A user who is declared again is let in again.
@@ -223,7 +224,7 @@ def main() -> None:
     record = departures.renewed(old, users, node, locks, home_root)
     # Ansible's own user became root with sudo, and must not be locked out.
     gone = departures.departed(record, users, {*module.params["by_hand"], os.environ.get("SUDO_USER", "")})
-    problems = accounts.conflicts(groups, users, node, gone)
+    problems = accounts.conflicts(groups, users, node, gone) + accounts.missing_groups(groups, users, node)
     if problems:
         module.fail_json(msg="; ".join(problems))
     record = departures.marked(record, gone, module.params["cancel_jobs"], module.params["expired"])

@@ -8,7 +8,15 @@ import pwd
 
 import pytest
 
-from ansible.module_utils.slurmstead.identity.accounts import Group, Known, User, conflicts, known, wanted
+from ansible.module_utils.slurmstead.identity.accounts import (
+    Group,
+    Known,
+    User,
+    conflicts,
+    known,
+    missing_groups,
+    wanted,
+)
 
 NODE = Known(
     users={"root": 0, "ubuntu": 1000, "alice": 2001},
@@ -114,6 +122,15 @@ def test_all_conflicts_are_said_at_once() -> None:
     groups, users = wanted([], [{"name": "bob", "uid": 1000}, {"name": "root", "uid": 2004}])
 
     assert len(conflicts(groups, users, NODE)) == 5
+
+
+def test_a_group_that_does_not_exist_is_named() -> None:
+    users = [dataclasses.replace(user("bob", 2002), groups=("chemistry", "dockr", "physics"))]
+
+    assert missing_groups([Group("physics", 3001)], users, NODE) == [
+        "accounts_users: bob is in the group dockr, which this machine does not have; correct the name, or declare the "
+        "group in accounts_groups"
+    ]
 
 
 def test_what_a_node_knows_is_what_its_name_service_says() -> None:

@@ -15,7 +15,7 @@ from ansible.module_utils.slurmstead.inventory.variables import COMPARED_CONNECT
 
 Said = Callable[..., list[str]]
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHq2Xe alice@home"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUS1U0Gem7W8bORJv7qYZ3aa49ZquCEoOWoAJGi4CqP alice@home"
 
 
 LAB = {"lab_number": 1, "lab_name": "test", "lab_directory": "/lab"}
@@ -255,7 +255,12 @@ ACCOUNT_CASES = {
     "half a key": case(
         "accounts_users",
         [user("alice", 2001, keys=[KEY, "alice@home"])],
-        "key 2 of alice is not a public key. Write one line such as: ssh-ed25519 AAAA… comment.",
+        "key 2 of alice is not a complete public key. Write one line such as: ssh-ed25519 AAAA… comment.",
+    ),
+    "a truncated key": case(
+        "accounts_users",
+        [user("alice", 2001, keys=[KEY[:40]])],
+        "key 1 of alice is not a complete public key. Write one line such as: ssh-ed25519 AAAA… comment.",
     ),
     "a private key": case(
         "accounts_users",

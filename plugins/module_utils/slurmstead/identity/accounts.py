@@ -136,3 +136,14 @@ def conflicts(groups: Iterable[Group], users: Iterable[User], node: Known, depar
             f"files to {wanted_gid} and run usermod"
         )
     return problems
+
+
+def missing_groups(groups: Iterable[Group], users: Iterable[User], node: Known) -> list[str]:
+    """Return which users are in groups that are neither declared nor on this node. Packages create some groups."""
+    known_names = {group.name for group in groups} | node.groups.keys()
+    return [
+        f"accounts_users: {user.name} is in the group {name}, which this machine does not have; correct the name, or "
+        "declare the group in accounts_groups"
+        for user in users
+        for name in sorted({*user.groups} - known_names)
+    ]

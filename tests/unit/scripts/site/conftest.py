@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHq2Xe ann@home"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUS1U0Gem7W8bORJv7qYZ3aa49ZquCEoOWoAJGi4CqP ann@home"
 MACHINES = ("--control", "node3=192.0.2.3", "--worker", "node1=192.0.2.1", "--worker", "node2=192.0.2.2")
 
 

@@ -12,7 +12,7 @@ import yaml
 from slurmstead.errors import ExitCode
 from slurmstead.paths import ROOT
 
-KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHq2Xe ann@home"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHUS1U0Gem7W8bORJv7qYZ3aa49ZquCEoOWoAJGi4CqP ann@home"
 MACHINES = ("--control", "node3=192.0.2.3", "--worker", "node1=192.0.2.1")
 
 

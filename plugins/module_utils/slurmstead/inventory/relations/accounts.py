@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import datetime
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.slurmstead.identity.names import SYSTEM_NAMES, USER_NAME
 from ansible.module_utils.slurmstead.inventory.model import Violation, in_words, nearest, shown
+from ansible.module_utils.slurmstead.people.person import is_public_key
 
 Users = Sequence[Mapping[str, Any]]
 
@@ -94,13 +94,10 @@ def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:
                     f"key {number} of {user['name']} is a private key",
                     "Write the public key, which is in the file that ends in .pub, and replace the private key",
                 )
-            elif (
-                not re.search(r"(?:^|\s)(ssh-|ecdsa-|sk-)\S+ +AAAA[0-9A-Za-z+/]+=*", str(key))
-                or "\n" in str(key).strip()
-            ):
+            elif not is_public_key(str(key)):
                 yield (
                     "accounts_users",
-                    f"key {number} of {user['name']} is not a public key",
+                    f"key {number} of {user['name']} is not a complete public key",
                     "Write one line such as: ssh-ed25519 AAAA… comment",
                 )
 
