@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ansible.module_utils.slurmstead.power import model, wake_on_lan
+from ansible.module_utils.slurmstead.power import model, plug, wake_on_lan
 from ansible.module_utils.slurmstead.power.methods import METHODS, method
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
 from tests import power_devices as devices
@@ -121,8 +121,10 @@ def test_another_certificate_gets_no_password(kind: str, tls: tuple[pathlib.Path
 
 @pytest.mark.parametrize(("kind", "edge"), [("turing_pi", ["0", "1"]), ("shelly_1", ["off", "on"])])
 def test_a_machine_that_shut_itself_down_gets_an_edge(
-    kind: str, edge: list[str], tls: tuple[pathlib.Path, str]
+    kind: str, edge: list[str], tls: tuple[pathlib.Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
     handler, own, secure = KINDS[kind]
     with devices.served(handler, tls if secure else None) as device:
         device.on = True
@@ -130,6 +132,7 @@ def test_a_machine_that_shut_itself_down_gets_an_edge(
         method(Machine.read(given)).on(stale=True)
 
         assert device.switched == edge
+        assert waited == ([plug.DISCHARGE] if kind == "shelly_1" else [])
 
 
 def test_redfish_shuts_down_by_the_power_button(tls: tuple[pathlib.Path, str]) -> None:

@@ -7,6 +7,7 @@ Their machines must start when the supply returns (the setting of the BIOS that 
 from __future__ import annotations
 
 import json
+import time
 import urllib.parse
 from typing import Any
 
@@ -14,6 +15,9 @@ from ansible.module_utils.slurmstead.power import web
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
 
 KINDS = ("tasmota", "shelly_1", "shelly_2")
+
+DISCHARGE = 10.0
+"""Seconds without mains after which a machine takes its return for a new start: supplies bridge shorter ones."""
 
 
 class Plug:
@@ -71,6 +75,7 @@ class Plug:
         """Switch on. A machine that shut itself down starts only when its supply was off before."""
         if stale and self._ask(None):
             self._ask(False)
+            time.sleep(DISCHARGE)
         self._ask(True)
 
     def off(self) -> None:
