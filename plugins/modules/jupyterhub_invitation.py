@@ -29,9 +29,14 @@ RETURN = r"""
 url: {description: Address of the hub., type: str, returned: success}
 """
 
+from pathlib import Path
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.jupyterhub import invitation
+
+UNIT = Path("/etc/systemd/system/slurmstead-jupyterhub.service")
+"""Missing where the hub was switched off; its state stays."""
 
 
 def main() -> None:
@@ -41,7 +46,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     people = {str(name): str(digest) for name, digest in module.params["people"].items()}
-    if not invitation.DIRECTORY.parent.is_dir():
+    if not UNIT.exists():
         module.fail_json(msg="this machine has no hub for notebooks: set jupyterhub_enabled, and run `stead up`")
     wrong = list(invitation.problems(people))
     if wrong:

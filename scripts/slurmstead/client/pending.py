@@ -93,35 +93,48 @@ def claim(what: Any) -> Iterator[Pending]:
     try:
         yield chosen
     finally:
+        if not chosen.run:
+            with contextlib.suppress(OSError):
+                _lock_of(chosen.path).unlink()
         os.close(descriptor)
 
 
 def _choose(digest: str) -> tuple[Pending, int]:
     """Return a submission that no process works on, preferably an interrupted one, and the descriptor of its lock."""
-    first: tuple[Pending, int] | None = None
+    for path in sorted(directory().glob(f"{digest}.*.json")):
+        descriptor = _lock(path)
+        if descriptor is not None:
+            found = _read(path)
+            if found.run:
+                return found, descriptor
+            os.close(descriptor)
     for slot in itertools.count():
         path = directory() / f"{digest}.{slot}.json"
-        lock = path.with_suffix(".lock")
-        if first and not lock.exists():
-            break
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = _lock(path)
+        if descriptor is not None:
+            return _read(path), descriptor
+    raise AssertionError
+
+
+def _lock_of(path: pathlib.Path) -> pathlib.Path:
+    return path.with_suffix(".lock")
+
+
+def _lock(path: pathlib.Path) -> int | None:
+    """Lock a submission until the descriptor is closed or the process ends; return None if another one holds it."""
+    while True:
+        descriptor = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            # Held until the process ends, however it ends.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever held it may have removed the file since it was opened here.
+            if os.path.samestat(os.fstat(descriptor), os.stat(_lock_of(path))):
+                return descriptor
+        except FileNotFoundError:
+            pass
         except BlockingIOError:
             os.close(descriptor)
-            continue
-        found = _read(path)
-        if found.run:
-            if first:
-                os.close(first[1])
-            return found, descriptor
-        if first:
-            os.close(descriptor)
-        else:
-            first = (found, descriptor)
-    assert first is not None
-    return first
+            return None
+        os.close(descriptor)
 
 
 def _read(path: pathlib.Path) -> Pending:

@@ -146,10 +146,12 @@ DISK = {"id": None, "name": "sda", "size": 1, "content": ["a partition table"]}
         ({**GOOD, "serial": "{{ lookup('pipe', 'id') }}"}, "", ""),
         ({**GOOD, "serial": 7}, None, "ann: the answer is not a measurement"),
         ({**GOOD, "disks": [{"id": 1}]}, None, "ann: the answer is not a measurement"),
+        ({**GOOD, "product": "\x1b]0;mine\x07"}, None, "ann: the answer is not a measurement"),
+        ({**GOOD, "product": "a\nb"}, None, "ann: the answer is not a measurement"),
         ({"serial": "S-1"}, None, "ann: the answer is not a measurement"),
         ([], None, "ann: the answer is not a measurement"),
     ],
-    ids=["good", "a template", "a number", "no disk", "a part", "a list"],
+    ids=["good", "a template", "a number", "no disk", "an escape", "two lines", "a part", "a list"],
 )
 def test_a_machine_cannot_write_a_template_into_the_inventory(
     monkeypatch: pytest.MonkeyPatch, said: object, serial: str | None, problem: str

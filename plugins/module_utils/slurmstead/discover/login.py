@@ -86,7 +86,9 @@ def _ask(words: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
             return _measurement(json.loads(done.stdout.splitlines()[-1])), ""
         except (IndexError, KeyError, TypeError, ValueError):
             return None, "the answer is not a measurement"
-    return None, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    # The machine may have written it: no control characters for a terminal.
+    return None, "".join(letter if letter.isprintable() else "?" for letter in said)
 
 
 def _measurement(found: Any) -> dict[str, Any]:
@@ -99,6 +101,9 @@ def _measurement(found: Any) -> dict[str, Any]:
     for disk in found["disks"]:
         texts += [disk["name"], disk["id"] or "", *disk["content"]]
         numbers.append(disk["size"])
-    if not all(isinstance(one, str) for one in texts) or not all(isinstance(one, int) for one in numbers):
+    if not all(isinstance(one, int) for one in numbers):
         raise ValueError("it has values of other types")
+    # They are shown on a terminal, and become comments of hosts.yml.
+    if not all(isinstance(one, str) and one.isprintable() for one in texts):
+        raise ValueError("it has texts that cannot be printed")
     return {**found, "serial": found["serial"] if SERIAL.fullmatch(found["serial"]) else ""}

@@ -1,6 +1,7 @@
 """Submissions that were begun: one that was interrupted goes on, and two at once never meet."""
 
 import json
+import os
 import pathlib
 import pwd
 
@@ -44,12 +45,37 @@ def test_an_interrupted_one_comes_before_a_new_one() -> None:
         assert again.run == "r2"
 
 
-def test_many_after_each_other_need_one_place() -> None:
-    for _ in range(3):
-        with pending.claim("x"), pending.claim("x"):
-            pass
+def test_submissions_that_ended_leave_no_file() -> None:
+    for number in range(3):
+        with pending.claim(number) as one, pending.claim(number):
+            one.remember("r1", "f")
+            one.forget()
 
-    assert len(list(pending.directory().glob("*.lock"))) == 2
+    assert list(pending.directory().iterdir()) == []
+
+
+def test_the_second_of_two_that_was_interrupted_is_found_though_the_first_left_nothing() -> None:
+    with pending.claim("x"), pending.claim("x"), pending.claim("x") as third:
+        third.remember("r3", "f")
+    with pending.claim("x") as again:
+        assert again.run == "r3"
+
+
+def test_a_lock_that_was_removed_while_it_was_opened_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, opened = os.open, list[pathlib.Path]()
+
+    def slow(path: pathlib.Path, *more: int) -> int:
+        descriptor = real(path, *more)
+        if not opened:
+            path.unlink()
+        opened.append(path)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", slow)
+    with pending.claim("x") as one, pending.claim("x") as other:
+        assert one.path != other.path
+
+    assert len(opened) > 2
 
 
 def test_where_nothing_can_be_remembered_is_said(own_home: pathlib.Path) -> None:
