@@ -126,7 +126,7 @@ def _lock(path: pathlib.Path) -> int | None:
         descriptor = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever held it may have removed the file since it was opened here.
+            # The process that held it may have removed the file since it was opened here.
             if os.path.samestat(os.fstat(descriptor), os.stat(_lock_of(path))):
                 return descriptor
         except FileNotFoundError:

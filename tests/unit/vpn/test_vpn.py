@@ -37,7 +37,7 @@ def test_a_peer_may_use_its_own_address_only() -> None:
     [
         ("peers: [", "is not YAML"),
         ("laptop: {}", "has not the one key `peers`"),
-        *((text, "or `peers: []` if there are none") for text in ("", "---\n# All of them.\n", "peers:\n")),
+        *((text, "or `peers: []` without any") for text in ("", "---\n# All of them.\n", "peers:\n")),
         ("peers: [{name: laptop}]", "Write name, key and address"),
         ("peers: [{name: My Laptop, key: x, address: x}]", "'My Laptop' is not a peer's name"),
         ("peers: [{name: laptop, key: abc, address: x}]", "the key of laptop is not a public key"),

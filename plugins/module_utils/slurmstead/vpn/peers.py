@@ -83,7 +83,7 @@ def parse(text: str, name: str = NAME) -> tuple[Peer, ...]:
         raise PeersError(name, [("is not YAML", "Correct it, or restore it with git")]) from None
     listed = content["peers"] if isinstance(content, dict) and set(content) == {"peers"} else None
     if not isinstance(listed, list):
-        advice = "Write it as docs/vpn.md shows, or `peers: []` if there are none"
+        advice = "Write it as docs/vpn.md shows, or `peers: []` without any"
         raise PeersError(name, [("has not the one key `peers` with a list", advice)])
     faults = [fault for entry in listed for fault in _faults(entry)]
     if not faults:
