@@ -131,9 +131,9 @@ def _question(host: str, key: Key, wanted: str | None) -> str:
     """Return the message for an unknown key: what to check before trusting it."""
     refused = f", which is not {wanted}" if wanted else ""
     return (
-        f"{host} presents a key that this computer does not know: {key.fingerprint} ({key.kind}){refused}; nothing was "
-        "changed. Compare it with what the machine's console shows (for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen "
-        "-lf $key; done), then pass it with --host-key"
+        f"{host} presents a key that this computer does not know: {key.fingerprint} ({key.kind}){refused}; the machine "
+        "was not changed. Compare it with what the machine's console shows (for key in /etc/ssh/ssh_host_*.pub; do "
+        "ssh-keygen -lf $key; done), then pass it with --host-key"
     )
 
 
@@ -141,11 +141,11 @@ def _doubt(host: str, key: Key, wanted: str | None) -> str:
     """Return the message for a machine that may not have been replaced, and how to confirm that it was."""
     if wanted:
         return (
-            f"{host} presents the host key that is already known ({key.fingerprint}), not {wanted}; nothing "
-            "was changed. Is the old machine still on at this address?"
+            f"{host} presents the host key that is already known ({key.fingerprint}), not {wanted}; the "
+            "machine was not changed. Is the old machine still on at this address?"
         )
     return (
-        f"{host} presents the host key that is already known, so it looks like the old machine; nothing was changed. "
+        f"{host} presents the host key that is already known, so it looks like the old machine, which was not changed. "
         f"If it is a new machine with the old machine's disk, confirm with --host-key {key.fingerprint}"
     )
 

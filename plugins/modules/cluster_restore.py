@@ -45,6 +45,7 @@ notes: {description: What the user should know, type: list, elements: str, retur
 
 import base64
 import json
+import os
 import pathlib
 import platform
 import pwd
@@ -148,6 +149,8 @@ def put(
 
 def main() -> None:
     """Run the module."""
+    # Others than root read what is in the directories that this creates, whatever root's umask.
+    os.umask(0o022)
     module = AnsibleModule(
         argument_spec={
             "content_base64": {"type": "str", "no_log": True},

@@ -52,7 +52,9 @@ def cancel(module: AnsibleModule, users: list[str]) -> list[str]:
         elif time.monotonic() > deadline:
             why = f"those of {', '.join(sorted(here))} did not end within {END} s"
         else:
-            module.run_command(["timeout", "20", "scancel", f"--user={names}"])
+            # scancel takes one name.
+            for name in sorted(here):
+                module.run_command(["timeout", "20", "scancel", f"--user={name}"])
             time.sleep(1)
             continue
         module.warn(f"not all jobs of users who left were cancelled: {why}; run `stead up --tags accounts`")

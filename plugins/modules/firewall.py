@@ -50,6 +50,7 @@ RETURN = r"""
 trial: {description: Whether a table was loaded that has to be confirmed., type: bool, returned: always}
 """
 
+import os
 import pathlib
 import pwd
 import shutil
@@ -85,6 +86,8 @@ def daemon_users(name: str) -> list[int]:
 
 def main() -> None:
     """Run the module."""
+    # Others than root read what is in the directories that this creates, whatever root's umask.
+    os.umask(0o022)
     lists: dict[str, Any] = {
         name: {"type": "list", "elements": "int" if name in ("tcp", "udp", "vpn") else "str", "default": []}
         for name in OPENINGS

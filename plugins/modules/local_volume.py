@@ -342,6 +342,8 @@ def locked() -> Iterator[tuple[int, ...]]:
 
 def main() -> None:
     """Run the module."""
+    # Others than root read what is in the directories that this creates, whatever root's umask.
+    os.umask(0o022)
     module = AnsibleModule(
         argument_spec={
             "volume_group": {"type": "str", "required": True},

@@ -42,12 +42,17 @@ RETURN = r"""
 packages: {description: 'Packages with their versions before and after, by name.', type: dict, returned: success}
 versions: {description: Versions of slurmctld and slurmd after the upgrade, type: dict, returned: C(planned)}
 outdated: {description: Daemons that are older than their files., type: list, elements: str, returned: C(planned)}
+interrupted:
+  description: Whether an earlier run has not set again what an administrator had set at run time.
+  type: bool
+  returned: C(planned)
 problems: {description: Reasons not to upgrade., type: list, elements: str, returned: C(planned)}
 restarted: {description: Daemons that were restarted., type: list, elements: str, returned: C(installed)}
 reboot: {description: Reasons for a reboot of the machine., type: list, elements: str, returned: not C(fetched)}
 said: {description: Summary of the result as text., type: str, returned: not C(fetched)}
 """
 
+import os
 import platform
 import time
 from collections.abc import Mapping
@@ -118,6 +123,8 @@ def plan(node: str, lock_timeout: int) -> dict[str, Any]:
         "packages": packages,
         "versions": {name: versions[name] for name in ("slurmctld", "slurmd", "slurm-client") if name in versions},
         "outdated": own_daemons.outdated(),
+        # Of a run that ended before it had set again what an administrator had set at run time.
+        "interrupted": Decisions(Store(), Slurm()).kept,
         "problems": apt_plan.problems(known, wanted, platform.freedesktop_os_release()),
         "reboot": reboot,
         "said": "\n".join([*lines, *rebooting(node, reboot)]),
@@ -204,6 +211,8 @@ def shown(packages: Changes) -> dict[str, str]:
 
 def main() -> None:
     """Run the module."""
+    # Others than root read what is in the directories that this creates, whatever root's umask.
+    os.umask(0o022)
     module = AnsibleModule(
         argument_spec={
             "node": {"type": "str", "required": True},
@@ -226,7 +235,15 @@ def main() -> None:
     except (AptError, DaemonError) as error:
         if state == "planned":
             # Report problems of other machines, too.
-            module.exit_json(changed=False, packages={}, versions={}, outdated=[], reboot=[], problems=[str(error)])
+            module.exit_json(
+                changed=False,
+                packages={},
+                versions={},
+                outdated=[],
+                interrupted=False,
+                reboot=[],
+                problems=[str(error)],
+            )
         module.fail_json(msg=f"{node}: {error}")
 
 

@@ -39,7 +39,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible.module_utils.slurmstead.power import switch
+from ansible.module_utils.slurmstead.power import switch, watch
 from ansible.module_utils.slurmstead.power.model import OPTIONS, Machine
 
 
@@ -58,6 +58,9 @@ def main() -> None:
     is_safe = wanted == "off" and not module.params["force"]
     act = switch.cut if is_safe else functools.partial(switch.switch, state=wanted)
     done: list[Any] = switch.together(machines, act)
+    if not module.check_mode:
+        working = {one.name for one in done if one.power in ("on", "off")}
+        watch.accepted(machine for machine in machines if machine.name in working)
     module.exit_json(
         changed=any(one.changed for one in done),
         power={one.name: one.power for one in done},

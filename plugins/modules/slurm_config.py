@@ -59,6 +59,7 @@ restart_slurmd:
 gate_seconds: {description: How long slurmctld took to load the files., type: float, returned: success}
 """
 
+import os
 import pathlib
 from collections.abc import Mapping
 
@@ -83,6 +84,8 @@ def diff(before: Mapping[str, str], files: Mapping[str, str], directory: str) ->
 
 def main() -> None:
     """Run the module."""
+    # Others than root read what is in the directories that this creates, whatever root's umask.
+    os.umask(0o022)
     module = AnsibleModule(
         argument_spec={
             "files": {"type": "dict", "required": True},

@@ -33,6 +33,7 @@ RETURN = r"""
 drained: {description: Workers that were drained., type: list, elements: str, returned: success}
 """
 
+import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -50,6 +51,8 @@ PAUSE = 0.2
 
 def main() -> None:
     """Run the module."""
+    # Others than root read what is in the directories that this creates, whatever root's umask.
+    os.umask(0o022)
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "required": True, "choices": ["started", "stopped"]},
@@ -97,7 +100,7 @@ def start(module: AnsibleModule, slurm: Slurm) -> None:
 def drain(slurm: Slurm, names: list[str]) -> list[str]:
     """Drain the workers that are not drained yet; return them."""
     shown = slurm.nodes()
-    new = sorted(name for name in names if name in shown and not reasons.is_drained(shown[name]))
+    new = sorted(name for name in names if name in shown and not reasons.is_left_alone(shown[name]))
     if new:
         slurm.update(compress(new), "DRAIN", reasons.OPERATIONS["rotate-key"])
     return new

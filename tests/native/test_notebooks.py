@@ -309,6 +309,21 @@ def test_nothing_but_root_reads_the_secrets(hub: Hub) -> None:
     assert len(secret) == 64 and secret not in arguments
 
 
+def test_what_the_hub_runs_as_a_user_has_no_secret(hub: Hub, student: Callable[..., Any], notebook: str) -> None:
+    """A user can read the environment of such a process, for example while a notebook is stopped."""
+    look = """
+        end=$(($(date +%s) + 15))
+        while test $(date +%s) -lt $end; do cat /proc/*/environ 2>&-; done | grep --text --count CONFIGPROXY_AUTH_TOKEN
+    """
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        seen = pool.submit(hub.cluster.tried, "sh", "-c", look, user="alice")
+        time.sleep(2)
+        student("stop", "alice", notebook)
+        found = seen.result()
+
+    assert found.stdout.strip() == "0", found.stderr
+
+
 def test_a_student_works_in_a_browser(hub: Hub, tmp_path: pathlib.Path) -> None:
     assert shutil.which("chromedriver"), "install the packages chromium and chromium-driver of Debian"
     hub.cluster.run("chpasswd", text=f"bob:{PASSWORD}\n")

@@ -70,7 +70,7 @@ PLUGINS = House(
         "power": "workers slurm reach",
         "login": "reach",
         "network": "nftables",
-        "jupyterhub": "reach",
+        "jupyterhub": "identity reach",
         "discover": "hardware power reach storage",
         "install": "discover storage",
         "quiet": "",

@@ -91,6 +91,11 @@ class Spawner(SlurmSpawner):
                 writer.close()
                 return address
 
+    async def run_command(self, cmd: str, input: str | None = None, env: dict[str, str] | None = None) -> str:
+        """Run a command as the user, who can read its environment: that of the hub has the secret of the proxy."""
+        out: str = await super().run_command(cmd, input, env or self.environment)
+        return out
+
     async def submit_batch_script(self) -> str:
         """Submit the job; the user sees an error of sbatch."""
         try:

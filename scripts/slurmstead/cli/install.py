@@ -16,7 +16,9 @@ app = typer.Typer()
 def install(
     name: Annotated[str, typer.Argument(help="A blank worker of the inventory.", metavar="NODE", show_default=False)],
     inventory: Inventory,
-    deadline: Annotated[int, typer.Option(help="Minutes to wait until it has booted over the network.", min=1)] = 60,
+    deadline: Annotated[
+        int, typer.Option(help="Minutes to wait until it has booted over the network.", min=1, max=170)
+    ] = 60,
     restart: Annotated[
         bool, typer.Option("--restart", help="Cut its power first if it is on, for example at a boot menu.")
     ] = False,

@@ -126,13 +126,15 @@ def expire(
     names: Names,
     inventory: Inventory,
     on: Annotated[
-        str, typer.Option(help="First day without access, or never.", show_default="today", metavar="YYYY-MM-DD")
-    ] = "",
+        str | None, typer.Option(help="First day without access, or never.", show_default="today", metavar="YYYY-MM-DD")
+    ] = None,
     yes: Yes = False,
 ) -> None:
     """Lock the accounts of people from a day on, in UTC; `--on never` removes the day."""
     from slurmstead.site import people as work
 
+    if on == "":
+        raise UsageError("--on is empty", "Write a day as in 2027-02-28, or never.")
     book = work.read(inventory)
     _settle(book, work.changed(book, names, expires="" if on == "never" else on or _today()), yes)
 

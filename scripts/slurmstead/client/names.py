@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from slurmstead.client.remote import store
 from slurmstead.errors import UsageError
 
 
@@ -32,6 +33,15 @@ def slug(text: str) -> str:
     'monte-carlo'
     """
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:24].strip("-") or "run"
+
+
+def check_run(identifier: str | None) -> None:
+    """Refuse a text that cannot be the ID of a run, such as an unset variable of a shell.
+
+    :raises UsageError: it cannot be one
+    """
+    if identifier is not None and not store.ID.fullmatch(identifier):
+        raise UsageError(f"{identifier!r} is not a valid run ID", store.ID_RULE)
 
 
 def new_run(name: str) -> str:

@@ -43,11 +43,24 @@ def computer() -> str:
         directory().mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             new = path.with_suffix(f".{os.getpid()}")
-            new.write_text(secrets.token_hex(8))
+            with open(new, "w") as file:
+                file.write(secrets.token_hex(8))
+                file.flush()
+                os.fsync(file.fileno())
             with contextlib.suppress(FileExistsError):
                 os.link(new, path)
             new.unlink()
+            _sync()
         return path.read_text()
+
+
+def _sync() -> None:
+    """Wait until the names of the files are on the disk."""
+    descriptor = os.open(directory(), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @dataclasses.dataclass
@@ -72,6 +85,7 @@ class Pending:
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self.path)
+            _sync()
 
     def forget(self) -> None:
         """Make the next attempt a new submission."""

@@ -138,6 +138,7 @@ def submit(
     :raises UnreachableError: the cluster did not answer; the same call continues
     :raises SteadError: nothing was submitted, and nothing is left on the cluster
     """
+    names.check_run(order.id)
     request = order.request()
     for warning in order.folder.warnings:
         observer.note(warning)
@@ -177,6 +178,7 @@ def rerun(
     done: Callable[[Connection, Job], None] = lambda *_: None,
 ) -> Job:
     """Submit the files of a run, or of one of its tasks, again; an interrupted call continues as with `submit`."""
+    names.check_run(identifier)
     claimed = pending.claim(["rerun", dataclasses.astuple(head), run, identifier])
     with claimed as kept, Connection(head, observer.note) as connection:
         while True:

@@ -118,6 +118,19 @@ def test_a_user_who_leaves_the_inventory_loses_the_cluster_with_one_run(lab: Any
     assert [line for line in queue(lab) if line.startswith("bob ")] == []
 
 
+def test_the_jobs_of_several_who_leave_are_cancelled(lab: Any, bob: str) -> None:
+    apply(lab, people(lab, "bob", "carol"))
+    try:
+        for name in ("bob", "carol"):
+            lab.user(IN_LINE[0], name=name)
+        apply(lab, people(lab))
+
+        assert queue(lab) == []
+    finally:
+        lab.everywhere(lambda name: lab.root(name, "userdel carol; groupdel carol; true"))
+        lab.root(lab.control, "rm -rf /srv/share/home/carol")
+
+
 def test_jobs_of_a_user_who_leaves_go_on_if_they_are_kept(lab: Any, bob: str) -> None:
     node = lab.workers[0]
     lab.user(IN_LINE[0], name="bob")

@@ -252,7 +252,7 @@ def test_a_wrong_variable_is_named(said: Said, variables: dict[str, Any], expect
 
 def test_an_address_that_yaml_reads_as_a_number_is_named(said: Said) -> None:
     assert said(node1={"os_address": 10.1, "ansible_host": 10.1}) == [
-        'os_address (node1): is "10.1", which is not an IP address. Write it as in 192.168.1.11.'
+        'os_address (node1): is "10.1", which is not an IPv4 address. Write it as in 192.168.1.11.'
     ]
 
 

@@ -79,3 +79,16 @@ def test_a_user_and_a_group_of_the_broker_that_do_not_exist_are_named(tmp_path: 
         "celery_broker_groups: has xyz, which",
     ]
     assert found[0].endswith("Did you mean ann?") and found[1].endswith("Add xyz to one of them.")
+
+
+def test_limits_are_of_users(tmp_path: pathlib.Path) -> None:
+    assert said(tmp_path, shares_users={"anna": {"MaxJobs": 1}, "ann": {}, "zoe": {}}) == [
+        "shares_users: has anna, who is not a user. Did you mean ann?"
+    ]
+
+
+def test_who_loses_all_shares_is_nobody_with_an_account(tmp_path: pathlib.Path) -> None:
+    (found,) = said(tmp_path, shares_remove_users=["ann", "bob"])
+
+    assert found.startswith("shares_remove_users: has ann, who is in ")
+    assert found.endswith("Remove ann from one of the two.")

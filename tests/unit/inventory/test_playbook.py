@@ -137,7 +137,7 @@ def test_a_drop_in_of_the_site_is_checked(validate: Validate) -> None:
         ("", "os_address (node1): is not set."),
         ("os_address: '{{ os_address }}'", "cannot be computed: Recursive loop"),
         ("os_address: '{{ 1 | nofilter }}'", "cannot be computed: Syntax error in template"),
-        ("os_address: 10.1", 'is "10.1", which is not an IP address.'),
+        ("os_address: 10.1", 'is "10.1", which is not an IPv4 address.'),
         ("os_address: [192.0.2.1]", "which is a list. Write a string."),
     ],
 )
@@ -146,7 +146,7 @@ def test_a_mistake_in_the_first_host_hides_no_other(validate: Validate, wrong: s
     done = validate({"hosts.yml": hosts + GROUPS, "group_vars/all.yml": "ansible_host: '{{ os_address }}'\n5: x\n"})
 
     assert words in done.stdout
-    assert 'is "192.0.2.300", which is not an IP address.' in done.stdout
+    assert 'is "192.0.2.300", which is not an IPv4 address.' in done.stdout
 
 
 def test_variables_in_a_directory_with_a_slip_are_not_lost(validate: Validate) -> None:

@@ -10,6 +10,7 @@ import types
 
 import pytest
 
+from ansible.module_utils.slurmstead.identity import departures
 from ansible.module_utils.slurmstead.jupyterhub import invitation
 
 ONE, TWO = "1" * 64, "2" * 64
@@ -18,7 +19,8 @@ ONE, TWO = "1" * 64, "2" * 64
 @pytest.fixture(autouse=True)
 def accounts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Accounts: alice and bob are people, backup is of the system."""
-    known = {"alice": 2001, "bob": 2002, "backup": 34}
+    known = {"alice": 2001, "bob": 2002, "backup": 34, "dave": 2004}
+    monkeypatch.setattr(departures, "locks", lambda: {"dave": departures.Lock(expired=True)})
     monkeypatch.setattr(pwd, "getpwnam", lambda name: types.SimpleNamespace(pw_uid=known[name]))
 
 
@@ -27,10 +29,11 @@ def test_people_with_an_account_can_be_invited() -> None:
 
 
 def test_others_cannot() -> None:
-    assert list(invitation.problems({"carol": ONE, "backup": ONE, "bob": "../../etc/passwd"})) == [
+    assert list(invitation.problems({"carol": ONE, "backup": ONE, "bob": "../../etc/passwd", "dave": ONE})) == [
         "carol has no account here; `stead up` creates those of the inventory",
         "backup is an account of the system",
         "the invitation of bob is not a SHA-256",
+        "dave is locked: run `stead people expire dave --on never` or `stead people add dave`, then `stead up`",
     ]
 
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import zlib
 
 from ansible.module_utils.slurmstead.reach import durable
 from ansible.module_utils.slurmstead.reach.commands import PATH, run
@@ -146,10 +147,13 @@ def register(host: str, cluster: str) -> None:
 
 def dump() -> bytes:
     """Return the compressed content of the database. Raises StorageError."""
-    with tempfile.TemporaryFile() as packed:
-        _dump(packed.fileno())
-        packed.seek(0)
-        return packed.read()
+    try:
+        with tempfile.TemporaryFile() as packed:
+            _dump(packed.fileno())
+            packed.seek(0)
+            return packed.read()
+    except OSError as error:
+        raise StorageError(f"their dump cannot be written to {tempfile.gettempdir()}: {error.strerror}") from None
 
 
 def _dump(target: int) -> None:
@@ -160,7 +164,10 @@ def _dump(target: int) -> None:
         subprocess.Popen(DUMP, stdout=subprocess.PIPE, stderr=errors, env=environment) as process,
     ):
         assert process.stdout
-        with gzip.GzipFile(fileobj=os.fdopen(os.dup(target), "wb"), mode="wb", compresslevel=6, mtime=0) as file:
+        with (
+            os.fdopen(os.dup(target), "wb") as packed,
+            gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=6, mtime=0) as file,
+        ):
             shutil.copyfileobj(process.stdout, file)
         code = process.wait(LONG)
         errors.seek(0)
@@ -180,12 +187,26 @@ def waits(place: pathlib.Path = PLACE) -> bool:
     return (place / TO_RESTORE).exists()
 
 
+def _check(waiting: pathlib.Path) -> None:
+    """Read a dump to its end. Raises StorageError."""
+    try:
+        with gzip.open(waiting) as packed:
+            while packed.read(1 << 20):
+                pass
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise StorageError(
+            f"the dump {waiting} is damaged ({error}); restore another backup, or remove this file to keep the records "
+            "that are in the database"
+        ) from None
+
+
 def restore(place: pathlib.Path = PLACE) -> str:
     """Replace the database by the dump that waits; return where its content before is kept. Raises StorageError.
 
     slurmdbd must not run. If it is interrupted, it can be repeated.
     """
     waiting = place / TO_RESTORE
+    _check(waiting)
     kept = place / f"before-restore-{time.strftime('%Y-%m-%dT%H.%M.%S')}.sql.gz"
     had = bool(query(f"SHOW TABLES FROM {DATABASE}"))
     if had:

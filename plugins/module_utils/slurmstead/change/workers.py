@@ -11,7 +11,13 @@ from ansible.module_utils.slurmstead.slurm.answers import seconds
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import State
-from ansible.module_utils.slurmstead.workers.reasons import CHANGE, OUTDATED, drained_by_slurm, is_drained, is_duplicate
+from ansible.module_utils.slurmstead.workers.reasons import (
+    CHANGE,
+    OUTDATED,
+    drained_by_slurm,
+    is_duplicate,
+    is_left_alone,
+)
 
 RESTARTS = "slurmd-restarts"
 DRAINED = "drained"
@@ -29,7 +35,7 @@ class Workers:
         """Drain the nodes that are not drained yet."""
         shown = self.slurm.nodes()
         ours = set(self.store.recall(DRAINED))
-        new = {name for name in nodes if name in shown and not is_drained(shown[name])} - ours
+        new = {name for name in nodes if name in shown and not is_left_alone(shown[name])} - ours
         if new:
             self.store.note(DRAINED, dict.fromkeys(ours | new, CHANGE))
             self.slurm.update(compress(new), "DRAIN", CHANGE)

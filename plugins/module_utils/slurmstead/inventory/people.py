@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, account_name
-from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean
+from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean, nearest
 from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
 from ansible.module_utils.slurmstead.people import file
 from ansible.module_utils.slurmstead.people.person import People, PeopleError
@@ -50,6 +51,13 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
                 ("sandbox_accounts", accounts, "shares_accounts"),
             ):
                 yield from _missing(variable, given.get(variable, ()), known, f"neither in {home} nor in {name}")
+            yield from _typos("shares_users", given.get("shares_users", ()), [*everyone, *by_hand, login])
+            today = time.strftime("%Y-%m-%d", time.gmtime())
+            active = {one.name for one in people.people if one.is_active(today)}
+            for one in sorted(active & {*map(str, given.get("shares_remove_users", ()))}):
+                yield Problem(
+                    "shares_remove_users", f"has {one}, who is in {name}", f"Remove {one} from one of the two"
+                )
 
 
 def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], where: str) -> Iterator[Problem]:
@@ -58,6 +66,13 @@ def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], where: 
         if one not in known:
             advice = did_you_mean(str(one), known, f"Add {one} to one of them")
             yield Problem(variable, f"has {one}, which is {where}", advice)
+
+
+def _typos(variable: str, wanted: Sequence[str], known: Sequence[str]) -> Iterator[Problem]:
+    """Yield the names that are similar to those of users; others may be of accounts that only control has."""
+    for one in map(str, wanted):
+        if one not in known and (match := nearest(one, known)):
+            yield Problem(variable, f"has {one}, who is not a user", f"Did you mean {match}?")
 
 
 def _clashes(

@@ -20,6 +20,9 @@ from ansible.module_utils.slurmstead.reach import durable
 AUTHORITY_DAYS, DAYS, RENEWED = 7300, 820, 180
 """How long certificates are valid, and how many days before its end that of the hub is renewed."""
 
+LONGEST = 64
+"""Letters of a common name (RFC 5280, ub-common-name)."""
+
 NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc")
 
 
@@ -80,7 +83,7 @@ class Secrets:
                 "basicConstraints=critical,CA:TRUE,pathlen:0",
                 "keyUsage=critical,keyCertSign,cRLSign",
             )
-            key, signed = self._signed(f"Slurmstead notebooks of {self.names[0]}", AUTHORITY_DAYS, extensions)
+            key, signed = self._signed(f"Slurmstead notebooks of {self.names[0]}"[:LONGEST], AUTHORITY_DAYS, extensions)
             durable.write(authority_key, key, 0o600)
             durable.write(self.authority, signed, 0o644)
         if self._why_new():

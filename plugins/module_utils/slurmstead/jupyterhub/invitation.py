@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 
+from ansible.module_utils.slurmstead.identity import departures
 from ansible.module_utils.slurmstead.reach import durable
 
 DIRECTORY = pathlib.Path("/var/lib/slurmstead-jupyterhub/invitations")
@@ -33,6 +34,9 @@ def problems(wanted: Mapping[str, str]) -> Iterator[str]:
             continue
         if number < FIRST_PERSON:
             yield f"{name} is an account of the system"
+        elif departures.locks().get(name, departures.Lock()).expired:
+            way = f"run `stead people expire {name} --on never` or `stead people add {name}`, then `stead up`"
+            yield f"{name} is locked: {way}"
         elif not DIGEST.fullmatch(digest):
             yield f"the invitation of {name} is not a SHA-256"
 

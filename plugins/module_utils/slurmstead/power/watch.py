@@ -15,7 +15,7 @@ import hashlib
 import json
 import pathlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -32,8 +32,10 @@ from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE, FORGO
 CONFIGURATION = pathlib.Path("/etc/slurmstead/power.json")
 STATE = pathlib.Path("/var/lib/slurmstead/power")
 LOG = pathlib.Path("/var/log/slurmstead/power.log")
+MEMORY = "memory.json"
 
 ASK = "ask whether it is on"
+AGAIN = "`scripts/stead power status` tries them again"
 LOOK = "look at it"
 UPDATES = {
     Act.SLEEP: (("state=power_down",),),
@@ -86,14 +88,14 @@ def may_sleep(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def alone(state: pathlib.Path) -> Iterator[None]:
+def alone(state: pathlib.Path, wait: bool = False) -> Iterator[None]:
     """Hold the lock of those who switch machines by what they see.
 
-    :raises BusyError: another process holds it
+    :raises BusyError: another process holds it, and this does not `wait`
     """
     with (state / "lock").open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             raise BusyError("another process looks at the machines") from None
         yield
@@ -122,6 +124,17 @@ class Memories:
         text = json.dumps({"machines": machines, "failed": self.failed, "refused": self.refused})
         if text != self.text:
             durable.write(self.path, text.encode(), 0o600)
+
+
+def accepted(machines: Iterable[Machine], state: pathlib.Path = STATE) -> None:
+    """Let the next look ask devices again that refused these credentials before, and accept them now."""
+    digests, path = {_digest(machine) for machine in machines}, state / MEMORY
+    if digests.isdisjoint(Memories(path).refused.values()):
+        return
+    with alone(state, wait=True):
+        memories = Memories(path)
+        memories.refused = {name: digest for name, digest in memories.refused.items() if digest not in digests}
+        memories.save()
 
 
 class Watch:
@@ -215,7 +228,9 @@ class Watch:
         """Return what the device says, and whether it is silent."""
         if self._is_refused(machine):
             if machine.name not in self.memories.refused:
-                self._failed(machine, RefusedError(f"{machine.address} has refused these credentials before"), ASK)
+                self._failed(
+                    machine, RefusedError(f"{machine.address} has refused these credentials before: {AGAIN}"), ASK
+                )
             return None, True
         try:
             supply = method(machine).is_on()
@@ -280,4 +295,4 @@ def main() -> None:
     """Look once, unless another process does; it does what is to be done."""
     configuration = Configuration.read(CONFIGURATION.read_text())
     with contextlib.suppress(BusyError), alone(STATE):
-        Watch(configuration, Memories(STATE / "memory.json"), functools.partial(journal.write, LOG)).look()
+        Watch(configuration, Memories(STATE / MEMORY), functools.partial(journal.write, LOG)).look()

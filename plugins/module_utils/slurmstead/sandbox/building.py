@@ -22,8 +22,11 @@ from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.sandbox import images
 from ansible.module_utils.slurmstead.sandbox.images import ImageError
 
-NEW, OLD = ".new-", ".old-"
-"""Begin the names of directories that are not complete, or no longer. The names of images begin otherwise."""
+NEW, OLD, GIVEN = ".new-", ".old-", ".given-"
+"""Begin the names of what is not a complete image: new, old, and copies of what goes into one (change-images.yml)."""
+
+ABANDONED = 24 * 3600
+"""Seconds after which a copy belongs to no call."""
 
 ARCHIVE, REQUIREMENTS, WHEELS = "archive.tar", "requirements.txt", "wheels"
 """Names in the tar file that the controlling computer sends."""
@@ -232,7 +235,7 @@ def _unpacked(new: Path, wanted: Wanted) -> tuple[list[str], str]:
 
 @contextlib.contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """Keep other calls out, and remove what a killed one left."""
+    """Keep other calls out, and remove what killed ones left; what a call that begins has copied is new."""
     with (store / ".lock").open("w") as lock:
         # A user who could open it could hold it.
         os.fchmod(lock.fileno(), 0o600)
@@ -241,7 +244,8 @@ def locked(store: Path) -> Iterator[None]:
         except BlockingIOError:
             raise ImageError("another command is making or removing an image: wait until it has ended") from None
         for path in store.iterdir():
-            if path.name.startswith((NEW, OLD)):
+            is_old = path.name.startswith(GIVEN) and time.time() - path.lstat().st_mtime > ABANDONED
+            if path.name.startswith((NEW, OLD)) or is_old:
                 delete(path)
         yield
 

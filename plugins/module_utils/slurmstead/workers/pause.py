@@ -59,7 +59,7 @@ class Worker:
         jobs = self._jobs(self.slurm.state(), shown is not None)
         if shown is None:
             return False, Before(jobs=jobs)
-        open_so_far = not reasons.is_drained(shown)
+        open_so_far = not reasons.is_left_alone(shown)
         if open_so_far and not check_mode:
             self.slurm.update(self.name, "DRAIN", reasons.UPGRADE)
         return open_so_far, Before(shown.get("SlurmdStartTime", ""), bool(SILENT & flags(shown)), jobs)

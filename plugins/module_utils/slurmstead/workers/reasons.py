@@ -81,6 +81,24 @@ def is_drained(shown: Fields) -> bool:
     return "DRAIN" in flags(shown)
 
 
+def is_put_down(shown: Fields) -> bool:
+    """Say whether a person put a node down with a reason. `scontrol update state=resume` would undo that.
+
+    >>> is_put_down({"State": "DOWN", "Reason": "bad DIMM", "ReasonSetByUser": "root"})
+    True
+    >>> is_put_down({"State": "DOWN*", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
+    False
+    """
+    reason = shown["Reason"]
+    is_ours = reason.startswith((HEALTH, "stead "))
+    return "DOWN" in flags(shown) and bool(reason) and shown["ReasonSetByUser"] != "slurm" and not is_ours
+
+
+def is_left_alone(shown: Fields) -> bool:
+    """Say whether a node is drained, or a person put it down: no command drains it, and none resumes it."""
+    return is_drained(shown) or is_put_down(shown)
+
+
 def drained(nodes: Mapping[str, Fields], names: Iterable[str], reason: str | None = None) -> list[str]:
     """Return the workers that are drained, all or only those with a given reason.
 

@@ -19,7 +19,7 @@ from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
-from ansible.module_utils.slurmstead.workers.reasons import drained, missed, unwell
+from ansible.module_utils.slurmstead.workers.reasons import drained, is_left_alone, missed, unwell
 
 PAUSE = 2.0
 
@@ -107,8 +107,7 @@ class Service:
         left = drained(nodes, known, self.reason)
         if running and jobs == "refuse":
             raise ServiceError(self._refusal(running, left))
-        set_down = set(drained(nodes, known))
-        new = [name for name in known if name not in set_down or unwell(nodes[name])]
+        new = [name for name in known if not is_left_alone(nodes[name]) or unwell(nodes[name])]
         before = {name: nodes[name] for name in (*new, *left)}
         if check_mode:
             return Done(bool(new), (f"{compress(new)} would be drained",) if new else ())

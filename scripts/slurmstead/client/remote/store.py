@@ -32,6 +32,7 @@ from typing import Any
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
+ID_RULE = "Use at most 80 letters, digits, '.', '_' and '-'; begin with a letter or digit."
 
 LOCK_SECONDS = 90
 """How long to wait for another command of the same user: longer than sbatch may take."""
@@ -54,9 +55,7 @@ class Store:
         :raises WrongRequest: this is not a valid ID
         """
         if not ID.fullmatch(identifier):
-            raise WrongRequest(
-                f"{identifier!r} is not a valid run ID", "Use at most 80 letters, digits, '.', '_' and '-'."
-            )
+            raise WrongRequest(f"{identifier!r} is not a valid run ID", ID_RULE)
         return self.runs / identifier
 
     def make(self) -> None:

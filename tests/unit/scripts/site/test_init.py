@@ -38,11 +38,11 @@ def test_a_site_holds_its_machines_and_the_person_who_made_it(site):
 
 
 def test_names_that_yaml_takes_for_something_else_are_names(ann, stead):
-    machines = ("--control", "no=fd00::3", "--worker", "null=fd00::1")
+    machines = ("--control", "no=192.0.2.3", "--worker", "null=192.0.2.1")
 
     assert stead("init", "Off", *machines, "--user", "yes", "--user", "bob") == ExitCode.OK
     hosts = yaml.safe_load((ann / "Off" / "hosts.yml").read_text())
-    assert hosts["all"]["hosts"]["no"]["os_address"] == "fd00::3"
+    assert hosts["all"]["hosts"]["no"]["os_address"] == "192.0.2.3"
     assert list(hosts["workers"]["hosts"]) == ["null"]
     assert hosts["all"]["vars"]["slurm_cluster_name"] == "off"
     assert [(user["name"], user["uid"]) for user in hosts["all"]["vars"]["accounts_users"]] == [
@@ -106,8 +106,8 @@ def test_all_mistakes_are_said_at_once_and_nothing_is_written(ann, stead, capsys
         "host node3: has the addresses 192.0.2.3 and 300",
         "--worker x=192.0.2.4: is given 2 times",
         "host no.de: has a dot",
-        'address (node3): is "300", which is not an IP address',
-        'address (node4): is "", which is not an IP address',
+        'address (node3): is "300", which is not an IPv4 address',
+        'address (node4): is "", which is not an IPv4 address',
         "--user: root belongs to the system",
     ):
         assert part in said

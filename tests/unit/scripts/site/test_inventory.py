@@ -81,7 +81,7 @@ def test_an_example_is_refused_until_it_is_filled_in(ann, stead):
     assert "The inventory has 3 problems. No machine was touched." in done.stdout
     for machine, line in (("head", 17), ("node1", 20), ("node2", 23)):
         place = f"os_address ({machine}; {os.path.relpath(ann / 'c/hosts.yml', ROOT)}:{line})"
-        assert f'{place}: is "ADDRESS-OF-{machine.upper()}", which is not an IP address.' in done.stdout
+        assert f'{place}: is "ADDRESS-OF-{machine.upper()}", which is not an IPv4 address.' in done.stdout
 
 
 def test_a_filled_in_example_is_good(ann, stead):

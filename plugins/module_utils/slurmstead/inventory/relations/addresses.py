@@ -16,11 +16,11 @@ HOST_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def address_is_usable(os_address: str) -> Iterator[Violation]:
-    """Other nodes must reach this node at its address: not loopback (Debian's 127.0.1.1) or multicast."""
+    """Other nodes must reach this node at its address, of IPv4: not loopback (Debian's 127.0.1.1) or multicast."""
     try:
-        address = ipaddress.ip_address(os_address)
+        address = ipaddress.IPv4Address(os_address)
     except ValueError:
-        yield "os_address", f"is {shown(os_address)}, which is not an IP address", "Write it as in 192.168.1.11"
+        yield "os_address", f"is {shown(os_address)}, which is not an IPv4 address", "Write it as in 192.168.1.11"
         return
     if address.is_loopback:
         yield (
@@ -28,14 +28,7 @@ def address_is_usable(os_address: str) -> Iterator[Violation]:
             f"is {address}, which other nodes cannot reach",
             "Write its address in the cluster's network",
         )
-    elif (
-        address.is_multicast
-        or address.is_unspecified
-        or address.is_link_local
-        or address.is_reserved
-        or getattr(address, "ipv4_mapped", None)
-        or "%" in os_address
-    ):
+    elif address.is_multicast or address.is_unspecified or address.is_link_local or address.is_reserved:
         yield (
             "os_address",
             f"is {os_address}, which cannot be a node's address",

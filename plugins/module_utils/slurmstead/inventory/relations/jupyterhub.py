@@ -115,8 +115,8 @@ def profiles_need_no_image(
 ) -> Iterator[Violation]:
     """A notebook is not in an image, so slurmctld would refuse it where an image is demanded."""
     for name, profile in jupyterhub_profiles.items() if sandbox_enabled else ():
-        partition = profile.get("partition") if isinstance(profile, Mapping) else None
-        if partition in sandbox_partitions:
+        partitions = str(profile.get("partition") or "") if isinstance(profile, Mapping) else ""
+        for partition in [one for one in partitions.split(",") if one in sandbox_partitions]:
             yield (
                 "jupyterhub_profiles",
                 f"has {name} with the partition {partition}, which is in sandbox_partitions",
