@@ -29,6 +29,25 @@ def test_a_refused_password_is_sent_once(
     assert device.logins == device.refused
 
 
+def test_a_device_that_accepts_what_it_refused_is_asked_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, "NodeName=node1 State=IDLE+POWERED_DOWN\n", ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
+    with devices.served(devices.RedfishHandler, devices.certificate(tmp_path)) as device:
+        wrong, right = (
+            Machine("node1", "redfish", address=device.address, user="admin", password=password)
+            for password in ("wrong", "right")
+        )
+        for accepted in (right, wrong):
+            Watch(Configuration((Sleeper(wrong),)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+            # As if the device had been repaired since.
+            watch.accepted([accepted], tmp_path)
+        Watch(Configuration((Sleeper(wrong),)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+
+    assert device.refused == 2
+
+
 def test_a_board_gets_a_refused_password_once_for_all_its_machines(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

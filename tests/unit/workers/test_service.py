@@ -122,6 +122,15 @@ def test_a_worker_that_somebody_drained_stays_drained() -> None:
     assert done.said == ("n1 in service", "n3 stays drained: fan")
 
 
+def test_a_worker_that_a_person_put_down_is_neither_drained_nor_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cluster, "state", lambda self: State(()))
+    slurm = Cluster(n1="State=DOWN Reason=bad DIMM [root@2026-11-21T14:50:33]")
+
+    assert not Service(["n1"], OURS, slurm).take_out("refuse", 1, check_mode=False).changed
+    assert Service(["n1"], OURS, slurm).bring_back(0, check_mode=False).said == ("n1 stays down: bad DIMM",)
+    assert slurm.resumed == []
+
+
 def test_a_machine_that_slept_while_the_key_changed_is_not_waited_for() -> None:
     """Its slurmd cannot register before it has the key."""
     slurm = Cluster(n1="State=IDLE+DRAIN+POWERED_DOWN Reason=missed while asleep: rotate-key [root@2026-11-21T14:50]")

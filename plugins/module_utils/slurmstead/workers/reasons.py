@@ -91,7 +91,7 @@ def is_put_down(shown: Fields) -> bool:
     """
     reason = shown["Reason"]
     is_ours = reason.startswith((HEALTH, "stead "))
-    return "DOWN" in flags(shown) and bool(reason) and shown["ReasonSetByUser"] != "slurm" and not is_ours
+    return "DOWN" in flags(shown) and bool(reason) and not is_ours and shown["ReasonSetByUser"] != "slurm"
 
 
 def is_left_alone(shown: Fields) -> bool:

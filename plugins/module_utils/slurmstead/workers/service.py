@@ -2,8 +2,8 @@
 """Takes workers out of service in Slurm, and brings them back.
 
 A worker taken out of service is drained with a reason that identifies the operation, so that the operation finds it
-again after an interruption, or after the whole cluster was off. A node that an administrator drained is neither changed
-nor resumed.
+again after an interruption, or after the whole cluster was off. A node that an administrator drained or put
+down is neither changed nor resumed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
-from ansible.module_utils.slurmstead.workers.reasons import drained, is_left_alone, missed, unwell
+from ansible.module_utils.slurmstead.workers.reasons import (
+    drained,
+    is_drained,
+    is_left_alone,
+    is_put_down,
+    missed,
+    unwell,
+)
 
 PAUSE = 2.0
 
@@ -64,7 +71,7 @@ def unready(nodes: Nodes, names: Iterable[str]) -> list[str]:
             found.append(f"{name} ({shown['State']}, {shown['Reason']})")
         elif shown.get("SlurmdStartTime") == NEVER:
             found.append(f"{name} ({shown['State']}, slurmd has not registered yet)")
-        elif flags(shown) & ABSENT:
+        elif flags(shown) & ABSENT and not is_put_down(shown):
             found.append(f"{name} ({shown['State']})")
     return found
 
@@ -178,10 +185,12 @@ class Service:
                 "See `journalctl -u slurmd` there, then repeat the command"
             )
         nodes = self.slurm.nodes()
-        kept = drained(nodes, self.names)
-        served = sorted(set(self.names) - set(kept))
+        kept = {name: nodes[name] for name in self.names if name in nodes and is_left_alone(nodes[name])}
+        served = sorted(set(self.names) - kept.keys())
         said = [f"{compress(served)} in service"] if served else []
-        return Done(resumed.changed, (*said, *(f"{name} stays drained: {nodes[name]['Reason']}" for name in kept)))
+        for name, shown in kept.items():
+            said.append(f"{name} stays {'drained' if is_drained(shown) else 'down'}: {shown['Reason']}")
+        return Done(resumed.changed, tuple(said))
 
     def _unready(self, nodes: Nodes) -> list[str]:
         # A machine that slept while the MUNGE key changed cannot register; it stays drained until it has the key.
