@@ -1,4 +1,4 @@
-"""The table of faults: those that tests/lab/faults injected into a lab, and how the cluster recovered."""
+"""The table of faults that tests/lab/faults and tests/lab/interrupted injected into a lab, and how it recovered."""
 
 import dataclasses
 import json
@@ -54,7 +54,7 @@ FAULTS = (
 WIDTH = 160
 """Characters; wide enough that no line of the table wraps."""
 
-HINT = "To inject faults: STEAD_LAB=NAME .venv/bin/pytest tests/lab/faults; see docs/faults.md."
+HINT = "To inject faults: STEAD_LAB=NAME .venv/bin/pytest tests/lab/faults tests/lab/interrupted; see docs/faults.md."
 
 
 @dataclasses.dataclass(frozen=True)

@@ -100,6 +100,7 @@ SCENARIOS = (
     Scenario("operations", NATIVE_LAB, destroys=True),
     Scenario("share", NATIVE_LAB, destroys=True),
     Scenario("faults", NATIVE_LAB, destroys=True),
+    Scenario("interrupted", NATIVE_LAB, destroys=True),
     Scenario("site", NATIVE_LAB, destroys=True),
     # It installs all packages on machines that have none.
     Scenario("first_run", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
@@ -110,6 +111,7 @@ SCENARIOS = (
     # scaling.py has the tables of docs/engines.md; its name does not begin with test_, so it is named here.
     Scenario("engines", NATIVE_LAB, options=("tests/lab/engines/scaling.py",)),
     Scenario("faults", FROZEN, destroys=True, options=NEEDS_KERNEL),
+    Scenario("interrupted", FROZEN, destroys=True, options=NEEDS_KERNEL),
     # It builds the system of a new machine on an emulated control.
     Scenario("install", FROZEN, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     Scenario("login", FROZEN, destroys=True, options=NEEDS_KERNEL),

@@ -1,6 +1,6 @@
 """A machine loses its power while packages are upgraded: the next upgrade completes it, and no job is lost.
 
-STEAD_LAB=NAME pytest tests/lab/faults/test_upgrade.py --first-seed=1 --seeds=10
+STEAD_LAB=NAME pytest tests/lab/interrupted/test_upgrade.py --first-seed=1 --seeds=10
 """
 
 from __future__ import annotations

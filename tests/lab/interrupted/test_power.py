@@ -1,6 +1,6 @@
 """A machine loses its power while site.yml works on it: the run says so, and the next one does the rest.
 
-STEAD_LAB=NAME pytest tests/lab/faults/test_power.py --first-seed=1 --seeds=5
+STEAD_LAB=NAME pytest tests/lab/interrupted/test_power.py --first-seed=1 --seeds=5
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """site.yml is ended, or cut off from a machine, in the middle of its work: the next run does the rest.
 
-STEAD_LAB=NAME pytest tests/lab/faults/test_interrupted.py --first-seed=1 --seeds=5
+STEAD_LAB=NAME pytest tests/lab/interrupted/test_interrupted.py --first-seed=1 --seeds=5
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A second person begins a run while one is at work: they are told by whom, and the first run ends well.
 
-STEAD_LAB=NAME pytest tests/lab/faults/test_operators.py --first-seed=1 --seeds=5
+STEAD_LAB=NAME pytest tests/lab/interrupted/test_operators.py --first-seed=1 --seeds=5
 """
 
 from __future__ import annotations
