@@ -117,6 +117,17 @@ def test_a_machine_loses_what_it_has_when_its_variable_is_gone(
     assert f"TASK [{role} : " in said
 
 
+def test_a_slurmdbd_of_the_site_keeps_its_files(play: Play, tmp_path: pathlib.Path) -> None:
+    seen = {"hosts": "node2", "tasks": [{"ansible.builtin.set_fact": {"accounting_exists": True, "cacheable": True}}]}
+    (tmp_path / "seen.yml").write_text(json.dumps([seen]))
+    site = {"slurm_config": {"AccountingStorageHost": "records"}}
+
+    said = play(str(tmp_path / "seen.yml"), "configure-accounting.yml", limit="node2", **site)
+
+    assert "TASK [accounting : elsewhere | " in said
+    assert "TASK [accounting : own | " not in said
+
+
 @pytest.mark.parametrize("limit", ["login_user_memory: 25%", "login_user_cpus: 2"])
 def test_a_limit_of_a_login_machine_alone_is_set(play: Play, limit: str) -> None:
     gate = f"login: {{hosts: {{gate: {{os_address: 192.0.2.3, {limit}}}}}}}"
