@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import dataclasses
-import datetime
 import functools
 import importlib
 import os
@@ -53,6 +52,7 @@ vpn_peers_file = importlib.import_module("ansible.module_utils.slurmstead.vpn.pe
 vpn_text = importlib.import_module("ansible.module_utils.slurmstead.vpn.text")
 people_accounts = importlib.import_module("ansible.module_utils.slurmstead.people.accounts")
 people_file = importlib.import_module("ansible.module_utils.slurmstead.people.file")
+people_person = importlib.import_module("ansible.module_utils.slurmstead.people.person")
 remote_call = importlib.import_module("ansible.module_utils.slurmstead.reach.remote_call")
 upgrade_order = importlib.import_module("ansible.module_utils.slurmstead.packages.order")
 
@@ -83,7 +83,7 @@ def broker_accounts(names: list[str], groups: list[str], users: list[dict[str, A
     >>> broker_accounts(["carl", "dan"], ["bio"], [ann, bob, {"name": "dan"}])
     ['dan', 'ann']
     """
-    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+    today = people_person.today()
     active = {user["name"]: user for user in users if not user.get("expires") or str(user["expires"]) > today}
     members = [name for name, user in active.items() if {*groups} & {*_groups(user)}]
     return list(dict.fromkeys([*(name for name in names if name in active), *members]))
@@ -124,12 +124,11 @@ def people(directory: str) -> dict[str, Any]:
     :raises AnsibleFilterError: the file has mistakes; validate_inventory reports them before
     """
     path = pathlib.Path(directory, people_file.NAME)
-    today = datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
     try:
         status = path.stat()
     except OSError:
         return {"groups": [], "users": [], "expired": []}
-    return _people(path, today, status.st_mtime_ns, status.st_size)
+    return _people(path, people_person.today(), status.st_mtime_ns, status.st_size)
 
 
 @functools.cache

@@ -28,37 +28,34 @@ RETURN = r"""
 cancelled: {description: Users whose jobs were or would be cancelled., type: list, elements: str, returned: always}
 """
 
-import time
-
 from ansible.module_utils.basic import AnsibleModule
+
+from ansible.module_utils.slurmstead.reach.deadline import wait_while
 
 END = 60
 """Seconds within which jobs end; slurmd kills their processes KillWait (30 s) after scancel."""
 
 
+class QueueError(Exception):
+    """slurmctld does not say who has jobs."""
+
+
+def owners(module: AnsibleModule, users: list[str]) -> list[str]:
+    """Return those of users who have jobs. Raises QueueError."""
+    squeue = ["squeue", "--all", "--noheader", "--format=%u", f"--user={','.join(users)}"]
+    code, out, err = module.run_command(["timeout", "20", *squeue])
+    if code:
+        raise QueueError(err.strip().partition("\n")[0] or "slurmctld does not answer")
+    return sorted({*out.split()})
+
+
 def cancel(module: AnsibleModule, users: list[str]) -> list[str]:
-    """Cancel the jobs of users; return the names of those who had some. Warns if some remain."""
-    done: set[str] = set()
-    names, deadline = ",".join(users), time.monotonic() + END
-    while True:
-        squeue = ["squeue", "--all", "--noheader", "--format=%u", f"--user={names}"]
-        code, out, err = module.run_command(["timeout", "20", *squeue])
-        here = set(out.split())
-        done |= here
-        if code:
-            why = err.strip().partition("\n")[0] or "slurmctld does not answer"
-        elif not here or module.check_mode:
-            return sorted(done)
-        elif time.monotonic() > deadline:
-            why = f"those of {', '.join(sorted(here))} did not end within {END} s"
-        else:
-            # scancel takes one name.
-            for name in sorted(here):
-                module.run_command(["timeout", "20", "scancel", f"--user={name}"])
-            time.sleep(1)
-            continue
-        module.warn(f"not all jobs of users who left were cancelled: {why}; run `stead up --tags accounts`")
-        return sorted(done)
+    """Cancel the jobs that users have now; return who has some. Raises QueueError."""
+    found = owners(module, users)
+    # scancel takes one name.
+    for name in found:
+        module.run_command(["timeout", "20", "scancel", f"--user={name}"])
+    return found
 
 
 def main() -> None:
@@ -66,7 +63,16 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={"users": {"type": "list", "elements": "str", "required": True}}, supports_check_mode=True
     )
-    cancelled = cancel(module, module.params["users"])
+    users, cancelled, why = module.params["users"], list[str](), ""
+    try:
+        cancelled = owners(module, users)
+        if cancelled and not module.check_mode:
+            if left := wait_while(lambda: cancel(module, users), END, every=1):
+                why = f"those of {', '.join(left)} did not end within {END} s"
+    except QueueError as error:
+        why = str(error)
+    if why:
+        module.warn(f"not all jobs of users who left were cancelled: {why}; run `stead up --tags accounts`")
     diff = [{"prepared": "".join(f"jobs of {name}\n" for name in cancelled)}] if cancelled else []
     module.exit_json(changed=bool(cancelled), cancelled=cancelled, diff=diff)
 

@@ -83,13 +83,11 @@ def keep(module: AnsibleModule) -> dict[str, Any]:
     files = live.differing(live.wanted(only_with_jobs, limited, dry))
     new_list = live.differing({Path(pam.LIST): live.list_text(module.params["users"]) if present else None})
     shown = changes({**new_list, **files})
-    if not dry and new_list and present:
-        # PAM's new files need it, and a rollback may leave it.
+    if not dry and (present or not files):
+        # PAM's new files need the list, and a rollback may leave it.
         live.put(new_list)
     if not dry and files:
         live.begin(files, module.params["deadline"])
-    if not dry and new_list and not present and not files:
-        live.put(new_list)
     return {"changed": bool(files or new_list), "trial": bool(files) and not dry, "diff": shown}
 
 

@@ -110,6 +110,8 @@ JUPYTERHUB = Path("/etc/systemd/system/slurmstead-jupyterhub.service")
 """The unit of the role jupyterhub."""
 
 ROUTER = Path("/etc/systemd/system/slurmstead-router.service")
+"""A unit of the role router."""
+
 VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 """The unit of the role vpn."""
 

@@ -51,6 +51,14 @@ def play(tmp_path: pathlib.Path) -> Play:
     return run
 
 
+def seen_before(directory: pathlib.Path, host: str, fact: str) -> str:
+    """Return the path of a playbook after which a host has a fact of a machine that was inspected."""
+    task = {"name": "See", "ansible.builtin.set_fact": {fact: True, "cacheable": True}}
+    path = directory / "seen.yml"
+    path.write_text(json.dumps([{"hosts": host, "tasks": [task]}]))
+    return str(path)
+
+
 NONE = {"accounting_enabled": False}
 """What a cluster has unless it says otherwise, switched off."""
 
@@ -108,21 +116,17 @@ def test_a_run_without_control_leaves_the_key_on_workers(play: Play) -> None:
 def test_a_machine_loses_what_it_has_when_its_variable_is_gone(
     play: Play, tmp_path: pathlib.Path, name: str, host: str, role: str
 ) -> None:
-    fact = {f"{name.replace('-', '_')}_exists": True, "cacheable": True}
-    seen = {"hosts": host, "tasks": [{"name": "See", "ansible.builtin.set_fact": fact}]}
-    (tmp_path / "seen.yml").write_text(json.dumps([seen]))
+    seen = seen_before(tmp_path, host, f"{name.replace('-', '_')}_exists")
 
-    said = play(str(tmp_path / "seen.yml"), f"configure-{name}.yml", limit=host)
+    said = play(seen, f"configure-{name}.yml", limit=host)
 
     assert f"TASK [{role} : " in said
 
 
 def test_a_slurmdbd_of_the_site_keeps_its_files(play: Play, tmp_path: pathlib.Path) -> None:
-    seen = {"hosts": "node2", "tasks": [{"ansible.builtin.set_fact": {"accounting_exists": True, "cacheable": True}}]}
-    (tmp_path / "seen.yml").write_text(json.dumps([seen]))
-    site = {"slurm_config": {"AccountingStorageHost": "records"}}
+    seen, site = seen_before(tmp_path, "node2", "accounting_exists"), {"AccountingStorageHost": "records"}
 
-    said = play(str(tmp_path / "seen.yml"), "configure-accounting.yml", limit="node2", **site)
+    said = play(seen, "configure-accounting.yml", limit="node2", slurm_config=site)
 
     assert "TASK [accounting : elsewhere | " in said
     assert "TASK [accounting : own | " not in said

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from slurmstead.client import head
+from slurmstead.client.remote import store
 from slurmstead.errors import MachineError
 
 
@@ -43,10 +44,7 @@ def computer() -> str:
         directory().mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             new = path.with_suffix(f".{os.getpid()}")
-            with open(new, "w") as file:
-                file.write(secrets.token_hex(8))
-                file.flush()
-                os.fsync(file.fileno())
+            store.write(new, secrets.token_hex(8).encode())
             with contextlib.suppress(FileExistsError):
                 os.link(new, path)
             new.unlink()
@@ -78,13 +76,8 @@ class Pending:
     def remember(self, run: str, fingerprint: str, *, told: bool = False) -> None:
         """Store the ID for the next attempt, before the first byte is sent."""
         self.run, self.fingerprint, self.told = run, fingerprint, told
-        temporary = self.path.with_suffix(".new")
         with _writing():
-            with open(temporary, "w") as file:
-                json.dump({"run": run, "fingerprint": fingerprint, "told": told}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.path)
+            store.write_json(self.path, {"run": run, "fingerprint": fingerprint, "told": told})
             _sync()
 
     def forget(self) -> None:

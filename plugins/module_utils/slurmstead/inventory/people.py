@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, account
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean, nearest
 from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
 from ansible.module_utils.slurmstead.people import file
-from ansible.module_utils.slurmstead.people.person import People, PeopleError
+from ansible.module_utils.slurmstead.people.person import People, PeopleError, today
 
 
 def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Problem]:
@@ -52,8 +51,7 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
             ):
                 yield from _missing(variable, given.get(variable, ()), known, f"neither in {home} nor in {name}")
             yield from _typos("shares_users", given.get("shares_users", ()), [*everyone, *by_hand, login])
-            today = time.strftime("%Y-%m-%d", time.gmtime())
-            active = {one.name for one in people.people if one.is_active(today)}
+            active = {one.name for one in people.people if one.is_active(today())}
             for one in sorted(active & {*map(str, given.get("shares_remove_users", ()))}):
                 yield Problem(
                     "shares_remove_users", f"has {one}, who is in {name}", f"Remove {one} from one of the two"

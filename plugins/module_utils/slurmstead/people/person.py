@@ -94,6 +94,11 @@ Fault = tuple[str, str]
 """What is wrong, and what to do."""
 
 
+def today() -> str:
+    """Return the day, in UTC, as `expires` is written."""
+    return datetime.datetime.now(tz=datetime.timezone.utc).date().isoformat()
+
+
 def shown(value: str) -> str:
     """Return a value as one short line."""
     return json.dumps(value if len(value) <= 60 else f"{value[:60]}…", ensure_ascii=False)

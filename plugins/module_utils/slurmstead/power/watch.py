@@ -35,7 +35,6 @@ LOG = pathlib.Path("/var/log/slurmstead/power.log")
 MEMORY = "memory.json"
 
 ASK = "ask whether it is on"
-AGAIN = "`scripts/stead power status` tries them again"
 LOOK = "look at it"
 UPDATES = {
     Act.SLEEP: (("state=power_down",),),
@@ -228,9 +227,8 @@ class Watch:
         """Return what the device says, and whether it is silent."""
         if self._is_refused(machine):
             if machine.name not in self.memories.refused:
-                self._failed(
-                    machine, RefusedError(f"{machine.address} has refused these credentials before: {AGAIN}"), ASK
-                )
+                said = "has refused these credentials before: `scripts/stead power status` tries them again"
+                self._failed(machine, RefusedError(f"{machine.address} {said}"), ASK)
             return None, True
         try:
             supply = method(machine).is_on()

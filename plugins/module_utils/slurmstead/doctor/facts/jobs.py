@@ -13,6 +13,7 @@ from ansible.module_utils.slurmstead.doctor.facts.services import started
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.answers import seconds
 from ansible.module_utils.slurmstead.slurm.hostlist import expand
+from ansible.module_utils.slurmstead.slurm.jobs import ENDED
 
 PROC = Path("/proc")
 
@@ -20,8 +21,7 @@ STEPD = re.compile(r"slurmstepd: \[(\d+)")
 """How a slurmstepd calls itself. `scontrol listpids` would wait for one that does not answer."""
 
 STEPS = ("squeue", "--all", "--steps", "--noheader", "--format=%i|%N|%S")
-USERS = ("squeue", "--all", "--noheader", "--format=%u")
-JOBS = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%F|%K")
+JOBS = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%F|%K|%T|%u")
 
 
 def here() -> dict[str, float]:
@@ -46,13 +46,15 @@ def known() -> dict[str, Any]:
     """
     code, out, _ = run(*STEPS)
     other, jobs, _ = run(*JOBS)
-    failed, users, _ = run(*USERS)
-    rows = [row for row in (line.strip().split("|") for line in jobs.splitlines()) if len(row) == 3]
-    tasks = {f"{array}_{task}": number for number, array, task in rows}
-    numbers = sorted({number for number, _, _ in rows})
-    if code or other or failed:
+    if code or other:
         return {}
-    return {"jobs": numbers, "steps": steps(out, tasks, time.time()), "users": sorted({*users.split()})}
+    rows = [row for row in (line.strip().split("|") for line in jobs.splitlines()) if len(row) == 5]
+    tasks = {f"{array}_{task}": number for number, array, task, _, _ in rows}
+    return {
+        "jobs": sorted({number for number, *_ in rows}),
+        "steps": steps(out, tasks, time.time()),
+        "users": sorted({user for *_, state, user in rows if state not in ENDED}),
+    }
 
 
 def steps(text: str, tasks: Mapping[str, str], now: float) -> dict[str, dict[str, Any]]:

@@ -101,8 +101,7 @@ def profiles_have_partitions(
     """A notebook starts in a partition that exists, or in one of several."""
     known = names(slurm_partitions)
     for name, profile in jupyterhub_profiles.items():
-        partitions = str(profile.get("partition") or "") if isinstance(profile, Mapping) else ""
-        for unknown in [one for one in partitions.split(",") if one and one not in known]:
+        for unknown in [one for one in _partitions(profile) if one not in known]:
             yield (
                 "jupyterhub_profiles",
                 f"has {name} with the partition {shown(unknown)}, which does not exist",
@@ -115,13 +114,18 @@ def profiles_need_no_image(
 ) -> Iterator[Violation]:
     """A notebook is not in an image, so slurmctld would refuse it where an image is demanded."""
     for name, profile in jupyterhub_profiles.items() if sandbox_enabled else ():
-        partitions = str(profile.get("partition") or "") if isinstance(profile, Mapping) else ""
-        for partition in [one for one in partitions.split(",") if one in sandbox_partitions]:
+        for partition in [one for one in _partitions(profile) if one in sandbox_partitions]:
             yield (
                 "jupyterhub_profiles",
                 f"has {name} with the partition {partition}, which is in sandbox_partitions",
                 "Choose a partition that demands no image",
             )
+
+
+def _partitions(profile: Any) -> list[str]:
+    """Return the partitions in which a notebook may start, if its profile names any."""
+    text = str(profile.get("partition") or "") if isinstance(profile, Mapping) else ""
+    return [one for one in text.split(",") if one]
 
 
 def _wrong_values(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
