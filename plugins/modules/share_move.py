@@ -11,7 +11,7 @@ description:
   - Each step checks whether it is needed, so a repeated run continues an interrupted one. No file of the original is
     changed or removed.
   - Only a directory with the mark of a copy is written to. C(begun) creates it, if the directory is empty, and C(ended)
-    removes it; until then site.yml refuses to use the directory as the share.
+    removes it; until then site.yml refuses to use the directory as the share, and no user can enter an incomplete copy.
 attributes:
   check_mode: {support: full}
   diff_mode: {support: none}
@@ -128,8 +128,8 @@ def used(given: Result, check_mode: bool) -> Result:
 
 def begun(given: Result, check_mode: bool) -> Result:
     """Mark the copy."""
-    place, mark = Path(given["directory"]), Path(given["directory"], share.MARK)
-    marked = disks.read_text(mark)
+    place = Path(given["directory"])
+    marked = share.original(given["directory"])
     if marked == given["original"]:
         return {"key": "" if check_mode else transfer.public_key("key")}
     if marked:
@@ -145,7 +145,11 @@ def begun(given: Result, check_mode: bool) -> Result:
             f"expected {human_size(needed)} of free space for the copy in {place}, found {human_size(free)}: "
             "declare larger disks, or a larger nfs_server_size"
         )
-    durable.write(mark, given["original"].encode(), mode=0o600)
+    closed = place / share.MARK
+    closed.mkdir(mode=0o700, exist_ok=True)
+    (closed / "files").mkdir(exist_ok=True)
+    durable.write(closed / "original", given["original"].encode(), mode=0o600)
+    durable.sync(place)
     return {"changed": True, "key": transfer.public_key("key")}
 
 
@@ -241,11 +245,15 @@ def retired(given: Result, check_mode: bool) -> Result:
 
 def ended(given: Result, check_mode: bool) -> Result:
     """Make the copy the share."""
-    mark = Path(given["directory"], share.MARK)
-    changed = mark.exists()
+    closed = Path(given["directory"], share.MARK)
+    changed = closed.exists()
     if changed and not check_mode:
-        mark.unlink()
-        durable.sync(mark.parent)
+        # With --leave-data, what was copied before the original was lost.
+        transfer.show(given["directory"])
+        (closed / "original").unlink(missing_ok=True)
+        (closed / "files").rmdir()
+        closed.rmdir()
+        durable.sync(closed.parent)
         shutil.rmtree(transfer.RUN, ignore_errors=True)
     return {"changed": changed}
 

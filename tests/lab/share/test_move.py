@@ -127,7 +127,7 @@ def test_a_move_is_undone_by_the_earlier_inventory(lab: Any, places: Places, fil
     assert run.code == 0, failures(run)
     assert files() == before
     lab.user("echo written > undone && rm undone")
-    assert lab.root(lab.server, f"cat {THIRD}/.slurmstead-copy") == f"{lab.server}:{SECOND}"
+    assert lab.root(lab.server, f"cat {THIRD}/.slurmstead-copy/original") == f"{lab.server}:{SECOND}"
     lab.wait_until_idle(180)
 
 

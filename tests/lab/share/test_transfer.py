@@ -12,15 +12,17 @@ import yaml
 ORIGINAL, COPY = "/root/stead-original", "/root/stead-copy"
 FILES = f"""
 rm -rf {ORIGINAL} {COPY}
-mkdir -p {ORIGINAL}/deep {COPY}
+mkdir -p {ORIGINAL}/deep
 seq 100000 > {ORIGINAL}/deep/numbers
 ln {ORIGINAL}/deep/numbers {ORIGINAL}/same
 chown 2001:2001 {ORIGINAL}/deep
 chmod 1750 {ORIGINAL}/deep
 truncate -s 50M {ORIGINAL}/sparse
-echo 'test:{ORIGINAL}' | tr -d '\\n' > {COPY}/.slurmstead-copy
 """
-LIST = "find . ! -name .slurmstead-copy -printf '%p %y %m %U %G %n %T@\\n' | sort; sha256sum deep/numbers sparse"
+LIST = (
+    "find . -path ./.slurmstead-copy -prune -o -mindepth 1 -printf '%p %y %m %U %G %n %T@\\n' | sort; "
+    "stat --format='%a %U %G' .; sha256sum deep/numbers sparse"
+)
 
 
 @pytest.fixture

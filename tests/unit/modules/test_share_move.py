@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import stat
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,8 @@ def test_a_copy_is_marked_once(run: Run, tmp_path: pathlib.Path) -> None:
     outcome = run("begun", **arguments)
 
     assert outcome.changed
-    assert (tmp_path / "new/share" / share.MARK).read_text() == ORIGINAL
+    assert share.original(str(tmp_path / "new/share")) == ORIGINAL
+    assert stat.S_IMODE((tmp_path / "new/share" / share.MARK).stat().st_mode) == 0o700
     assert outcome.result["key"] == "ssh-ed25519 key"
     assert not run("begun", **arguments).changed
 
@@ -95,7 +97,7 @@ def test_two_copies_do_not_run_at_once(run: Run, tmp_path: pathlib.Path, load_mo
 
 def test_a_finished_copy_loses_its_mark_only(run: Run, tmp_path: pathlib.Path) -> None:
     run("begun", directory=str(tmp_path / "new"), original=ORIGINAL)
-    (tmp_path / "new/file").write_text("text")
+    (tmp_path / "new" / share.MARK / "files/file").write_text("text")
 
     assert run("ended", directory=str(tmp_path / "new")).changed
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["file"]

@@ -6,11 +6,13 @@ import hashlib
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 
 from ansible.module_utils.slurmstead.storage import share, transfer
 from ansible.module_utils.slurmstead.storage.disks import DiskError
+from ansible.module_utils.slurmstead.storage.users import users
 
 SPARSE = 64 * 2**20
 
@@ -43,9 +45,14 @@ def original(tmp_path: pathlib.Path) -> pathlib.Path:
 def copy(tmp_path: pathlib.Path) -> pathlib.Path:
     """A directory with the mark of a copy."""
     place = tmp_path / "copy"
-    place.mkdir()
-    (place / share.MARK).write_text("node3:/original")
+    (place / share.MARK / "files").mkdir(parents=True)
+    (place / share.MARK / "original").write_text("node3:/original")
     return place
+
+
+def hidden(copy: pathlib.Path) -> pathlib.Path:
+    """Return the directory of the files of an incomplete copy."""
+    return copy / share.MARK / "files"
 
 
 def transferred(original: pathlib.Path, copy: pathlib.Path, *, final: bool = True) -> int:
@@ -65,7 +72,7 @@ def test_a_copy_has_all_properties_of_the_original(original: pathlib.Path, copy:
     assert (there / "sparse").stat().st_size == SPARSE
     assert (there / "sparse").stat().st_blocks * 512 < SPARSE
     assert copy.stat().st_mode == original.stat().st_mode
-    assert (copy / share.MARK).exists()
+    assert share.original(str(copy))
 
 
 def test_extended_attributes_and_access_lists_are_copied(original: pathlib.Path, copy: pathlib.Path) -> None:
@@ -98,9 +105,40 @@ def test_what_was_removed_since_the_first_copy_does_not_come_back(original: path
     transferred(original, copy, final=False)
     (original / "home/alice/run").unlink()
 
+    assert (hidden(copy) / "home/alice/run").exists()
     transferred(original, copy)
     assert not (copy / "home/alice/run").exists()
-    assert (copy / share.MARK).exists()
+
+
+def test_no_file_is_shown_before_all_were_compared(
+    original: pathlib.Path, copy: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def differ(*_: object) -> None:
+        raise DiskError("they differ")
+
+    monkeypatch.setattr(transfer, "compare", differ)
+    with pytest.raises(DiskError, match="they differ"):
+        transferred(original, copy)
+
+    assert [path.name for path in copy.iterdir()] == [share.MARK]
+
+
+def test_a_copy_that_a_process_uses_is_not_continued(original: pathlib.Path, copy: pathlib.Path) -> None:
+    transferred(original, copy)
+    with subprocess.Popen(["sleep", "60"], cwd=copy / "home/alice") as user:
+        with pytest.raises(DiskError, match=rf"sleep \(process {user.pid} of root\) uses .*: end it"):
+            transferred(original, copy)
+        user.kill()
+
+    assert transferred(original, copy) == 0
+
+
+def test_what_is_there_already_is_not_replaced(original: pathlib.Path, copy: pathlib.Path) -> None:
+    transferred(original, copy, final=False)
+    (copy / "home").mkdir()
+
+    with pytest.raises(DiskError, match="contain home: move one of them away"):
+        transfer.show(str(copy))
 
 
 def test_a_directory_without_the_mark_is_not_written_to(original: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -119,7 +157,7 @@ def test_a_file_that_differs_only_in_content_is_found(original: pathlib.Path, co
     os.utime(there, ns=(state.st_atime_ns, state.st_mtime_ns))
 
     with pytest.raises(DiskError, match="files of the copy differ from the original, such as .*tex"):
-        transfer.compare(transfer.Original(str(original)), str(copy), 60)
+        transfer.compare(transfer.Original(str(original)), transfer.hide(str(copy)), 60)
 
 
 def test_a_repeated_copy_transfers_nothing(original: pathlib.Path, copy: pathlib.Path) -> None:
@@ -130,11 +168,13 @@ def test_a_repeated_copy_transfers_nothing(original: pathlib.Path, copy: pathlib
 
 def test_a_copy_that_was_killed_is_completed(original: pathlib.Path, copy: pathlib.Path) -> None:
     (original / "large").write_bytes(os.urandom(32 * 2**20))
-    command = transfer.rsync_command(transfer.Original(str(original)), str(copy), "--bwlimit=8m")
+    command = transfer.rsync_command(transfer.Original(str(original)), str(hidden(copy)), "--bwlimit=8m")
     with subprocess.Popen(command) as running:
-        while not list(copy.glob(".large.*")):
+        while not list(hidden(copy).glob(".large.*")):
             assert running.poll() is None, "it ended before it was killed"
         running.kill()
+    while users([str(copy)], of_jobs=True):  # its other processes
+        time.sleep(0.01)
 
     transferred(original, copy)
     digests = {hashlib.sha256((place / "large").read_bytes()).hexdigest() for place in (original, copy)}

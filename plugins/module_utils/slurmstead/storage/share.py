@@ -21,7 +21,8 @@ EXPORTS = Path("/etc/exports.d/slurmstead.exports")
 """The exports that the role nfs_server writes."""
 
 MARK = ".slurmstead-copy"
-"""File in the root of a copy that is not the share yet; it contains HOST:DIRECTORY of the original."""
+"""Directory in the root of a copy that is not the share yet; only root can enter it. Its file `original` contains
+HOST:DIRECTORY of the original, its directory `files` what was copied until all of it was compared."""
 
 COPY_HINT = "`scripts/stead move-share` completes the move; the earlier values in the inventory undo it"
 
@@ -53,7 +54,7 @@ def found(source: str, path: str) -> dict[str, Any]:
         "clients": [dict(client) for client in sorted({tuple(one.items()) for one in _clients(seen, path)})],
         "exported": export,
         "data": holds_data(export) if export else False,
-        "copy_of": disks.read_text(Path(source, MARK)) if source else "",
+        "copy_of": original(source) if source else "",
         "readonly": units.old_drop_in(source).exists()
         or any(place in tops and tops[place].readonly for place in (source, path)),
     }
@@ -86,10 +87,15 @@ def exported() -> str:
     return lines[0][0] if lines else ""
 
 
+def original(copy: str) -> str:
+    """Return HOST:DIRECTORY of the original of an incomplete copy; empty if the directory is none."""
+    return disks.read_text(Path(copy, MARK, "original"))
+
+
 def holds_data(directory: str) -> bool:
-    """Say whether a directory exists and contains anything except the directory of e2fsck(8)."""
+    """Say whether a directory exists and contains anything except the directory of e2fsck(8) and the mark of a copy."""
     try:
-        return bool(set(os.listdir(directory)) - {"lost+found"})
+        return bool(set(os.listdir(directory)) - {"lost+found", MARK})
     except OSError:
         return False
 

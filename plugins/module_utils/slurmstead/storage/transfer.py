@@ -3,6 +3,9 @@
 
 The other machine runs an sshd of its own for this: its key lets one machine read one directory, and is gone with the
 next boot. NFS would lose access control lists and most extended attributes.
+
+No user can enter the copy while rsync writes to it: root follows the names of directories, and their owners could
+replace one by a link to a directory of the system.
 """
 
 from __future__ import annotations
@@ -10,11 +13,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+import shutil
 import time
 from pathlib import Path
 
 from ansible.module_utils.slurmstead.storage import disks, share
 from ansible.module_utils.slurmstead.storage.disks import DiskError
+from ansible.module_utils.slurmstead.storage.users import users
 
 RUN = Path("/run/slurmstead-move")
 """Keys and settings of a transfer, on both machines; only root can read it."""
@@ -136,24 +141,59 @@ def rsync_command(original: Original, directory: str, *more: str) -> list[str]:
 def copy(original: Original, directory: str, *, final: bool, deadline: float, inherit: tuple[int, ...] = ()) -> int:
     """Make a directory that has the mark of a copy equal to the original; return the number of copied bytes.
 
-    :param final: the original does not change any more; compare the checksums of all files afterwards
-    :raises DiskError: it could not be copied, or the copy differs
+    :param final: the original does not change any more; compare the checksums of all files afterwards, then show them
+    :raises DiskError: it could not be copied, the copy differs, or a process uses it
     """
-    if not Path(directory, share.MARK).exists():
+    if not share.original(directory):
         raise DiskError(f"expected {directory} to be a copy that this move has begun; nothing was written to it")
+    files = hide(directory)
     if original.address:
         RUN.mkdir(mode=0o700, exist_ok=True)
         (RUN / "known_hosts").write_text(f"[{original.address}]:{PORT} {original.host_key}\n")
-    done = disks.run(rsync_command(original, directory, "--stats"), deadline, inherit)
+    done = disks.run(rsync_command(original, files, "--stats"), deadline, inherit)
     if done.returncode and (final or done.returncode != VANISHED):
         raise DiskError(f"rsync exited with {done.returncode}: {done.stderr.strip()[-2000:]}; repeat the command")
     sent = [
         line.rpartition(":")[2] for line in done.stdout.splitlines() if line.startswith("Total transferred file size")
     ]
     if final:
-        compare(original, directory, deadline, inherit)
+        compare(original, files, deadline, inherit)
+        os.sync()
+        show(directory)
         os.sync()
     return int("".join(filter(str.isdigit, sent[0]))) if sent else 0
+
+
+def hide(directory: str) -> str:
+    """Return the directory of an incomplete copy's files, with those that an interrupted run has shown.
+
+    :raises DiskError: a process uses one of them
+    """
+    files = Path(directory, share.MARK, "files")
+    _rename(Path(directory), files)
+    if found := users([str(files)], of_jobs=True):
+        raise DiskError(
+            f"no process may use the copy before it is complete: {found[0]}: end it, then repeat the command"
+        )
+    return str(files)
+
+
+def show(directory: str) -> None:
+    """Make a directory have the files that were copied to it, and the owner and mode of the original."""
+    files = Path(directory, share.MARK, "files")
+    _rename(files, Path(directory))
+    state = files.stat()
+    os.chown(directory, state.st_uid, state.st_gid)
+    shutil.copystat(files, directory)
+
+
+def _rename(source: Path, target: Path) -> None:
+    """Move what is in a directory to another one of its file system, which has nothing of the same name."""
+    for path in source.iterdir():
+        if path.name not in (share.MARK, "lost+found"):
+            if os.path.lexists(target / path.name):
+                raise DiskError(f"both {source} and {target} contain {path.name}: move one of them away")
+            path.rename(target / path.name)
 
 
 def compare(original: Original, directory: str, deadline: float, inherit: tuple[int, ...] = ()) -> None:
