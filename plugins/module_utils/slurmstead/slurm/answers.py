@@ -10,9 +10,6 @@ from collections.abc import Mapping
 REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
 """The reason of a node, its author and its time."""
 
-REASON_SET = re.compile(r"update_node: node (\S+) reason set to: (.*)")
-"""What slurmctld logs when a client gives a node a reason (node_mgr.c: update_node, 22.05 to 24.11)."""
-
 SILENT = " : Not responding"
 """What slurmctld of 24.11 adds, in its own name, to the reason of a drained node that no longer answers."""
 
@@ -88,20 +85,17 @@ def read_nodes(text: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def drains_since(seen: Mapping[str, Mapping[str, str]], shown: str, log: str) -> dict[str, str]:
+def drains_since(seen: Mapping[str, Mapping[str, str]], shown: str) -> dict[str, str]:
     """Return the reasons of nodes that were drained again after they were seen, by name of node.
 
     :param seen: fields of the nodes, see read_nodes
     :param shown: the output of a scontrol that shows the nodes
-    :param log: slurmctld's lines of the time since
 
     >>> seen = read_nodes("NodeName=n1 State=IDLE+DRAIN Reason=ours [root@2026-11-20T09:00:00]")
-    >>> drains_since(seen, "scontrol: NodeName=n1 State=IDLE+DRAIN Reason=fan [ann@2026-11-20T09:00:01]", "")
-    {'n1': 'fan'}
-    >>> drains_since(seen, "", "slurmctld: update_node: node n1 reason set to: fan")
+    >>> drains_since(seen, "scontrol: NodeName=n1 State=IDLE+DRAIN Reason=fan [ann@2026-11-20T09:00:01]")
     {'n1': 'fan'}
     """
-    found = {name: reason for name, reason in REASON_SET.findall(log) if name in seen}
+    found: dict[str, str] = {}
     for line in shown.splitlines():
         for name, fields in read_nodes(line.removeprefix(PROMPT)).items():
             # What slurmctld itself says, such as `Not responding`, is not a decision.
