@@ -18,9 +18,11 @@ attributes:
 options:
   workers: {description: Names of the workers., type: list, elements: str, required: true}
   state:
-    description: Wanted state. C(resumed) is C(in) without waiting; it reports which workers are not ready for jobs yet.
+    description: >-
+      Wanted state. C(resumed) is C(in) without waiting; it reports which workers are not ready for jobs yet. C(asleep)
+      resumes only those in power saving.
     type: str
-    choices: [in, out, resumed]
+    choices: [asleep, in, out, resumed]
     required: true
   operation:
     description: Operation that takes them out; its reason (workers/reasons.py) marks the drain.
@@ -48,6 +50,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 said: {description: Description of what was done., type: str, returned: success}
+asleep: {description: The workers in power saving., type: list, elements: str, returned: C(asleep)}
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -65,7 +68,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "workers": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "choices": ["in", "out", "resumed"], "required": True},
+            "state": {"type": "str", "choices": ["asleep", "in", "out", "resumed"], "required": True},
             "operation": {"type": "str", "choices": OPERATING, "required": True},
             "jobs": {"type": "str", "choices": ["refuse", "wait", "cancel"], "default": "refuse"},
             "deadline": {"type": "int", "default": 60},
@@ -80,11 +83,13 @@ def main() -> None:
             done = service.take_out(given["jobs"], deadline, module.check_mode)
         elif given["state"] == "resumed":
             done = service.resume(module.check_mode)
+        elif given["state"] == "asleep":
+            done = service.resume_asleep(module.check_mode)
         else:
             done = service.bring_back(deadline, module.check_mode)
     except ServiceError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=done.changed, said="\n".join(done.said))
+    module.exit_json(changed=done.changed, said="\n".join(done.said), asleep=list(done.asleep))
 
 
 if __name__ == "__main__":

@@ -101,6 +101,17 @@ def test_workers_are_resumed_by_their_reason_and_who_is_not_fit_yet_is_named_at_
     assert not Service(["n1", "n2", "n3"], OURS, slurm).resume(check_mode=False).changed
 
 
+def test_a_worker_in_power_saving_is_resumed_without_being_waited_for() -> None:
+    slurm = cluster()
+    slurm.lines["n4"] = f"State=IDLE+DRAIN+POWERED_DOWN SlurmdStartTime=None Reason={OURS} [root@2026-11-21T14:50:33]"
+    slurm.lines["n5"] = "State=IDLE+DRAIN+POWERED_DOWN SlurmdStartTime=None Reason=fan [root@2026-11-21T14:50:33]"
+
+    done = Service(["n1", "n4", "n5"], OURS, slurm).resume_asleep(check_mode=False)
+
+    assert slurm.resumed == ["n4"]
+    assert (done.said, done.asleep) == (("n4 resumed",), ("n4", "n5"))
+
+
 def test_a_dry_run_resumes_nobody() -> None:
     slurm = cluster()
 

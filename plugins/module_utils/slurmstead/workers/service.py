@@ -27,6 +27,7 @@ from ansible.module_utils.slurmstead.workers.reasons import (
     missed,
     unwell,
 )
+from ansible.module_utils.slurmstead.workers.reboot import sleeps
 
 PAUSE = 2.0
 
@@ -46,10 +47,11 @@ class ServiceError(Exception):
 
 @dataclass(frozen=True)
 class Done:
-    """The changes; `said` describes them, one line each."""
+    """The changes; `said` describes them, one line each. `asleep` are the workers in power saving, where asked for."""
 
     changed: bool
     said: tuple[str, ...]
+    asleep: tuple[str, ...] = ()
 
 
 Nodes = Mapping[str, Mapping[str, str]]
@@ -204,6 +206,16 @@ class Service:
         resumed = self._resume(check_mode)
         missing = unready(self.slurm.nodes(), self.names)
         return Done(resumed.changed, (*resumed.said, *(f"waits for {name}" for name in missing)))
+
+    def resume_asleep(self, check_mode: bool) -> Done:
+        """Resume workers drained with the reason that are in power saving: they are off, and wake for jobs.
+
+        Raises ServiceError.
+        """
+        nodes = self._nodes()
+        asleep = [name for name in self.names if name in nodes and sleeps(nodes[name])]
+        resumed = Service(asleep, self.reason, self.slurm)._resume(check_mode)
+        return Done(resumed.changed, resumed.said, tuple(asleep))
 
     def _resume(self, check_mode: bool) -> Done:
         nodes = self._nodes()
