@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from ansible.module_utils.slurmstead.reach import cluster_lock
+from ansible.module_utils.slurmstead.reach.answer import is_silent
 from ansible.module_utils.slurmstead.reach.cluster_lock import AGAIN, BYE, FIRST, HELD, MEANWHILE, OTHER, READY
 
 HEARTBEAT = 5.0
@@ -67,6 +68,8 @@ class Machine:
     """whether this run ever held its lock"""
     lost: float = 0.0
     failed: float = 0.0
+    refusal: str = ""
+    """ssh's error, if a machine answered it"""
 
     def send(self, text: str) -> None:
         """Send a line; a broken connection shows when it is read."""
@@ -147,8 +150,11 @@ class Watcher:
             self.leases.tried.pop(name, None)
         else:
             machine.failed = self.leases.tried[name] = at
+            last = said.rpartition("\n")[2]
             if process.returncode not in (UNREACHABLE, -signal.SIGKILL):
-                self.leases.why[name] = said.rpartition("\n")[2] or f"its holder ended with {process.returncode}"
+                self.leases.why[name] = last or f"its holder ended with {process.returncode}"
+            elif process.returncode == UNREACHABLE and not is_silent(said):
+                machine.refusal = last
         machine.process, machine.state = None, ""
         if machine is self.arbiter:
             self.arbiter = None
@@ -225,7 +231,7 @@ class Watcher:
     def start(self) -> bool:
         """Print the outcome of the start once it is known; return whether another run refuses."""
         refused = bool(self.leases.lost)
-        failed = {machine.name for machine in self.machines if machine.process is None}
+        failed = [machine for machine in self.machines if machine.process is None]
         held = [machine.name for machine in self.machines if machine.state == HELD]
         if refused:
             self.end()
@@ -233,7 +239,7 @@ class Watcher:
         elif len(held) + len(failed) == len(self.machines):
             self.answered = True
             self.write()
-            self.say({"held": held, "failed": {name: self.leases.why.get(name, "") for name in failed}})
+            self.say({"held": held, "failed": {one.name: self.leases.why.get(one.name, one.refusal) for one in failed}})
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return refused
 

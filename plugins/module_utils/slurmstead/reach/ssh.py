@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,15 +28,19 @@ def ssh_command(variables: Mapping[str, Any], host: str) -> list[str]:
     >>> ssh_command({"ansible_host": "10.0.0.3", "ansible_user": "ansible", "ansible_port": 2222}, "node3")[-4:]
     ['-p', '2222', 'ansible@10.0.0.3', '--']
     """
+
+    def given(name: str) -> str:
+        """Return a setting of Ansible's ssh plugin: of a variable's two names, the longer wins."""
+        return str(variables.get(f"ansible_ssh_{name}") or variables.get(f"ansible_{name}") or "")
+
     words = f"{variables.get('ansible_ssh_common_args') or ''} {variables.get('ansible_ssh_extra_args') or ''}"
     options = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", *shlex.split(words)]
-    if variables.get("ansible_ssh_private_key_file"):
-        options += ["-i", str(variables["ansible_ssh_private_key_file"])]
-    if variables.get("ansible_port"):
-        options += ["-p", str(variables["ansible_port"])]
-    user = variables.get("ansible_user") or variables.get("ansible_ssh_user")
-    address = variables.get("ansible_host") or host
-    return ["ssh", *options, f"{user}@{address}" if user else str(address), "--"]
+    if key := given("private_key_file") or os.environ.get("ANSIBLE_PRIVATE_KEY_FILE"):
+        options += ["-i", os.path.expanduser(key)]
+    if port := given("port"):
+        options += ["-p", port]
+    user, address = given("user") or os.environ.get("ANSIBLE_REMOTE_USER"), given("host") or host
+    return ["ssh", *options, f"{user}@{address}" if user else address, "--"]
 
 
 def command_on(
