@@ -403,21 +403,33 @@ def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, A
     return problems
 
 
-def queue_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str) -> list[str]:
+def queue_problems(
+    names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str, recorded: Iterable[str]
+) -> list[str]:
     """Return why a new slurmctld would end jobs: workers register with it, and it has no queue that knows them.
+
+    :param recorded: the workers that an earlier run has configured; jobs may run on those that were not asked
 
     >>> seen = {"node1": {"has_queue": False, "jobs": []}, "node2": {"has_queue": False, "jobs": ["7", "12"]}}
     >>> facts = {name: {"__machine_check_state": state} for name, state in seen.items()}
-    >>> [line.partition(";")[0] for line in queue_problems(["node1", "node2"], facts, "node1")]
+    >>> [line.partition(";")[0] for line in queue_problems(["node1", "node2"], facts, "node1", ["node2"])]
     ['node1: it has no queue, but jobs 7, 12 run on node2']
+    >>> [line.partition(",")[0] for line in queue_problems(["node1"], facts, "node1", ["node2"])]
+    ['node1: it has no queue']
     """
     states = {name: hostvars[name].get("__machine_check_state", {}) for name in names}
     if states.get(control, {}).get("has_queue", True):
         return []
     jobs = sorted({job for state in states.values() for job in state.get("jobs", ())}, key=int)
     nodes = hostlist.compress(name for name, state in states.items() if state.get("jobs"))
-    seen = f"{control}: it has no queue, but jobs {', '.join(jobs)} run on {nodes}; a new slurmctld would end them"
-    return [f"{seen}. Restore a backup (docs/backup-and-key.md), or wait until they have ended"] if jobs else []
+    advice = "a new slurmctld would end them. Restore a backup (docs/backup-and-key.md)"
+    if jobs:
+        seen = f"{control}: it has no queue, but jobs {', '.join(jobs)} run on {nodes}"
+        return [f"{seen}; {advice}, or wait until they have ended"]
+    if unasked := hostlist.compress(name for name in recorded if not states.get(name)):
+        seen = f"{control}: it has no queue, and jobs may run on {unasked}, which this run did not reach"
+        return [f"{seen}; {advice}, or include it in the run; if it is gone, remove its record from hardware/"]
+    return []
 
 
 def share_problems(
