@@ -362,6 +362,14 @@ def test_nothing_is_forgotten_while_slurmctld_shows_no_nodes(running: Cluster, m
     assert workers.outstanding() == ["n2"]
 
 
+def test_a_restart_that_was_noted_while_the_clock_was_ahead_is_needed_once(running: Cluster) -> None:
+    store = Store(running.directory)
+    store.note(change_workers.RESTARTS, {"n2": time.time() + 86400})
+
+    assert change_workers.Workers(store, running).outstanding() == ["n2"]
+    assert store.recall(change_workers.RESTARTS)["n2"] <= time.time()
+
+
 @pytest.mark.parametrize("killed_in", ["restart", "_prove"])
 def test_a_run_that_was_killed_is_finished_by_the_next(
     running: Cluster, killed_in: str, monkeypatch: pytest.MonkeyPatch

@@ -183,7 +183,13 @@ def test_keys_in_homes_are_counted_without_those_that_open_no_shell(tmp_path: pa
     }.items():
         (tmp_path / name / ".ssh").mkdir(parents=True)
         (tmp_path / name / ".ssh/authorized_keys").write_text(text)
-    homes = {name: str(tmp_path / name) for name in ("bob", "root", "carol", "dave")}
+    # No user may hide the keys of another one.
+    (tmp_path / "eve/.ssh").mkdir(parents=True)
+    os.mkfifo(tmp_path / "eve/.ssh/authorized_keys")
+    (tmp_path / "mallory/.ssh").mkdir(parents=True)
+    with (tmp_path / "mallory/.ssh/authorized_keys").open("wb") as file:
+        file.truncate(2**40)
+    homes = {name: str(tmp_path / name) for name in ("eve", "mallory", "bob", "root", "carol", "dave")}
 
     assert people.own_keys(homes) == {"bob": 2}
 
@@ -237,11 +243,12 @@ def test_a_slurmstepd_of_root_is_a_step_and_that_of_a_user_is_not(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "PROC", tmp_path)
-    for pid, title, owner in ((12, "slurmstepd: [7.batch]", 0), (13, "slurmstepd: [8.0]", 2001), (14, "sleep", 0)):
+    # The last is a setuid program of a user.
+    users = {12: "0\t0", 13: "2001\t2001", 14: "0\t0", 15: "2001\t0"}
+    titles = {12: "slurmstepd: [7.batch]", 13: "slurmstepd: [8.0]", 14: "sleep", 15: "slurmstepd: [9.0]"}
+    for pid, title in titles.items():
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "cmdline").write_text(f"{title}\0")
-        os.chown(tmp_path / str(pid), owner, -1) if os.geteuid() == 0 else None
+        (tmp_path / str(pid) / "status").write_text(f"Name:\tx\nUid:\t{users[pid]}\t0\t0\n")
 
-    seen = set(jobs.here())
-
-    assert seen == ({"7"} if os.geteuid() == 0 else set())
+    assert set(jobs.here()) == {"7"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansible.module_utils.slurmstead.slurm.jobs import Job, State, read_queue
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State, lost, read_queue
 
 
 def test_the_queue_is_read() -> None:
@@ -21,3 +21,10 @@ def test_the_queue_is_read() -> None:
             Job("22", "RUNNING", "main", ("n1",), "None", "22", "alice"),
         )
     )
+
+
+def test_a_job_that_its_owner_requeued_and_holds_is_not_lost() -> None:
+    before = Job("7", "RUNNING", "main", ("n1",))
+
+    assert lost([before], {"7": Job("7", "PENDING", "main", reason="JobHeldUser")}) == []
+    assert lost([before], {"7": Job("7", "PENDING", "main", reason="BeginTime")})

@@ -59,14 +59,16 @@ class Workers:
 
     def outstanding(self) -> list[str]:
         """Return the nodes whose slurmd must be restarted to load a change, or to notice the end of a job."""
-        noted = self.store.recall(RESTARTS)
+        recorded, now = self.store.recall(RESTARTS), time.time()
+        # The clock may have been ahead: no restart would be later than such a note.
+        noted = {name: min(since, now) for name, since in recorded.items()}
         if not (shown := self.slurm.nodes()):
             return sorted(noted)
         doubted = (name for name in shown if is_duplicate(shown[name]))
         drained = {name: seconds(shown[name]["ReasonChangedAt"]) for name in doubted}
         new = {name: since for name, since in drained.items() if since > noted.get(name, 0.0)}
         left = _owed({**noted, **new}, shown)
-        if left != noted:
+        if left != recorded:
             self.store.note(RESTARTS, left)
         return sorted(left)
 

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+
+OPTIONS = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SINFO|SQUEUE|SCANCEL)_(?!CONF$)")
+"""Options for Slurm's commands in the environment, such as SLURM_TIME_FORMAT (squeue(1), ENVIRONMENT VARIABLES)."""
 
 ANSWER = 10.0
 """Default timeout of a program in seconds."""
@@ -14,10 +18,11 @@ ANSWER = 10.0
 
 def run(*command: str, seconds: float = ANSWER, text: str = "") -> tuple[int, str, str]:
     """Run a command; return its exit code, output and errors. On a timeout the code is 124. `text` is its input."""
+    inherited = {name: value for name, value in os.environ.items() if not OPTIONS.match(name)}
     try:
         done = subprocess.run(
             command,
-            env={**os.environ, "PATH": PATH, "LC_ALL": "C"},
+            env={**inherited, "PATH": PATH, "LC_ALL": "C"},
             input=text,
             capture_output=True,
             text=True,

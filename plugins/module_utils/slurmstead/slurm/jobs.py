@@ -150,7 +150,7 @@ def lost(before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True
                 found.append((job, "forgotten"))
         elif now.state in ("NODE_FAIL", "BOOT_FAIL"):
             found.append((job, f"ended as {now.state}"))
-        elif job.running and now.pending:
+        elif job.running and now.pending and now.reason != "JobHeldUser":  # Its owner requeued and held that one.
             found.append((job, "removed from its nodes and requeued"))
         elif now.state == "COMPLETING" and now.reason in KILLED_BY and job.reason not in KILLED_BY:
             found.append((job, "killed"))

@@ -20,6 +20,9 @@ PROC = Path("/proc")
 STEPD = re.compile(r"slurmstepd: \[(\d+)")
 """How a slurmstepd calls itself. `scontrol listpids` would wait for one that does not answer."""
 
+REAL_ROOT = re.compile(r"^Uid:\t0\t", re.MULTILINE)
+"""The real user ID in status: a setuid program of a user has root's effective one."""
+
 STEPS = ("squeue", "--all", "--steps", "--noheader", "--format=%i|%N|%S")
 JOBS = ("squeue", "--all", "--states=all", "--noheader", "--format=%A|%F|%K|%T|%u")
 
@@ -29,7 +32,8 @@ def here() -> dict[str, float]:
     now, found = time.time(), dict[str, float]()
     for path in PROC.glob("[0-9]*"):
         try:
-            named = STEPD.match((path / "cmdline").read_text(errors="replace")) if path.stat().st_uid == 0 else None
+            is_roots = REAL_ROOT.search((path / "status").read_text(errors="replace"))
+            named = STEPD.match((path / "cmdline").read_text(errors="replace")) if is_roots else None
         except OSError:
             continue
         if named:
