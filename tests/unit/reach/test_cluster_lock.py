@@ -42,6 +42,7 @@ RELAY = """
 import os, pathlib, select, subprocess, sys
 cut, command = pathlib.Path(sys.argv[1]), sys.argv[2:]
 if cut.exists():
+    sys.stderr.write(cut.read_text())
     sys.exit(255)
 holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 ends = {0: holder.stdin.fileno(), holder.stdout.fileno(): 1}
@@ -62,9 +63,9 @@ class Net:
     directory: pathlib.Path
     machines: tuple[str, ...] = ("control", "node1", "node2")
 
-    def cut(self, user: str, *names: str) -> None:
+    def cut(self, user: str, *names: str, said: str = "") -> None:
         for name in names or self.machines:
-            self._file(user, name).touch()
+            self._file(user, name).write_text(said)
 
     def join(self, user: str, *names: str) -> None:
         for name in names or self.machines:
@@ -369,6 +370,15 @@ def test_a_machine_that_answers_and_cannot_be_locked_says_why(operator: Callable
     assert answer["held"] == ["control", "node2"]
     assert list(answer["failed"]) == ["node1"]
     assert "FileExistsError" in answer["failed"]["node1"]
+
+
+def test_a_machine_that_refuses_the_login_says_why_and_a_silent_one_does_not(
+    operator: Callable[[str], Operator], net: Net
+) -> None:
+    net.cut("ann", "node1", said="warning\nann@node1: Permission denied (publickey).")
+    net.cut("ann", "node2", said="ssh: connect to host node2 port 22: No route to host")
+
+    assert operator("ann").locked()["failed"] == {"node1": "ann@node1: Permission denied (publickey).", "node2": ""}
 
 
 def test_the_modules_that_wait_see_who_has_the_lock(
