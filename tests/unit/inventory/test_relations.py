@@ -1118,6 +1118,19 @@ def test_a_quiet_node_that_has_other_work_is_named(said: Said) -> None:
     ]
 
 
+def test_a_machine_that_must_not_sleep_is_named(said: Said) -> None:
+    idle = {"power_method": "command", "power_commands": SWITCH, "power_idle": "20min"}
+    groups = {"nfs_server": ("node1",), "workers": ("node2", "node3", "node4"), "login": ("node4",)}
+    advice = 'must stay available here while no job runs. Set power_idle: "" for this host.'
+
+    assert said(groups=groups, node2=idle) == []
+    assert said(groups=groups, everywhere=idle) == [
+        f"power_idle (node4): is 20min, but logins {advice}",
+        f"power_idle (node3): is 20min, but slurmctld {advice}",
+        f"power_idle (node1): is 20min, but the share {advice}",
+    ]
+
+
 def test_cores_for_the_system_that_are_no_number_of_cores_are_named(said: Said) -> None:
     assert said(node1={"slurm_system_cores": 1}, node2={"slurm_system_cores": -1}) == [
         "slurm_system_cores (node2): is less than 0. Set the number of cores that no job gets, or 0."
@@ -1160,6 +1173,7 @@ def test_a_relation_fires_in_one_of_the_cases(relation: Callable[..., Any], spec
         "control_names": ["node3"],
         "nfs_server_names": ["node3"],
         "worker_names": ["node1"],
+        "login_names": [],
         "slurm_version": None,
     }
     names = inspect.signature(relation).parameters

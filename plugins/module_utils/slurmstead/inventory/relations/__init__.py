@@ -4,14 +4,14 @@
 A function in RELATIONS sees one host. Its parameters *are* the variables that it needs, by name; further possible
 parameters are:
 
-- control_names, nfs_server_names, worker_names: the hosts of these groups
+- control_names, nfs_server_names, worker_names, login_names: the hosts of these groups
 - slurm_version: as in conf.keys.VERSIONS, or None if unknown before the machine is reached
 
 It yields a Violation for each mistake. It runs once for each distinct set of values, not for each host, and not at all
 if one of its variables is unset or has a wrong type (another check reports that).
 
 A function in CLUSTER_RELATIONS compares hosts: each of its parameters is a variable's values by host, or one of the
-first three of these lists. Variables that must be the same on all hosts are listed in cluster.CLUSTER_WIDE.
+first four of these lists. Variables that must be the same on all hosts are listed in cluster.CLUSTER_WIDE.
 
 To add a rule, write the function, add it to the tuple, and add a case that makes it fire to
 tests/unit/inventory/test_relations.py.
@@ -47,6 +47,7 @@ from ansible.module_utils.slurmstead.inventory.relations import (
     storage,
     vpn,
 )
+from ansible.module_utils.slurmstead.inventory.structure import LOGIN
 from ansible.module_utils.slurmstead.inventory.variables import Checked
 
 RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
@@ -141,6 +142,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     network.macs_differ,
     network.the_pool_is_free,
     lab.numbers_differ,
+    power.only_workers_sleep,
     quiet.quiet_nodes_are_only_workers,
     quiet.quiet_nodes_are_shared_by_name_only,
     quiet.system_cores_are_a_number_of_cores,
@@ -148,7 +150,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     storage.disks_are_of_one_machine,
 )
 
-CONTEXT = ("control_names", "nfs_server_names", "worker_names", "slurm_version")
+CONTEXT = ("control_names", "nfs_server_names", "worker_names", "login_names", "slurm_version")
 
 Values = Mapping[str, Mapping[str, Any]]
 """Values by host and variable."""
@@ -162,6 +164,7 @@ def problems(checked: Checked, groups: Groups) -> Iterator[Problem]:
         "control_names": sorted(members.get(groups.control, ())),
         "nfs_server_names": sorted(members.get(groups.nfs_server, ())),
         "worker_names": sorted(members.get(groups.workers, ())),
+        "login_names": sorted(members.get(LOGIN, ())),
     }
     yield from _within_hosts(checked, values, context)
     for hosts, variable, wrong, advice in _across_hosts(values, context):

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.inventory.model import Violation, shown
+from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
 from ansible.module_utils.slurmstead.network.plan import MAC
 from ansible.module_utils.slurmstead.power import address, times
 
@@ -106,6 +106,19 @@ def power_idle_is_a_time(power_method: str, power_idle: str) -> Iterator[Violati
         yield "power_idle", f"is {shown(power_idle)}, which is not a time", "Write it as in 20min or 2h"
     if not power_method:
         yield "power_idle", "is set, but the machine has no power_method", "Set power_method, or remove power_idle"
+
+
+def only_workers_sleep(
+    power_idle: Mapping[str, str],
+    control_names: Sequence[str],
+    nfs_server_names: Sequence[str],
+    login_names: Sequence[str],
+) -> Iterator[HostViolation]:
+    """A machine that other machines or users need while it runs no job stays on."""
+    for names, what in ((control_names, "slurmctld"), (nfs_server_names, "the share"), (login_names, "logins")):
+        if hosts := tuple(host for host in names if power_idle.get(host)):
+            wrong = f"is {power_idle[hosts[0]]}, but {what} must stay available here while no job runs"
+            yield hosts, "power_idle", wrong, 'Set power_idle: "" for this host'
 
 
 def power_figures_are_possible(power_watts: int, power_keep: int, power_price: float) -> Iterator[Violation]:
