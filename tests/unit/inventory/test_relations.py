@@ -1030,10 +1030,11 @@ def test_a_serial_and_a_host_key_are_those_of_one_machine(said: Said) -> None:
     ]
 
 
-def test_a_card_that_two_machines_have_is_named(said: Said) -> None:
-    found = said(node1={"router_mac": CARD}, node2={"router_mac": CARD.replace(":", "-")})
+@pytest.mark.parametrize("variable", ["power_mac", "router_mac"])
+def test_a_card_that_two_machines_have_is_named(said: Said, variable: str) -> None:
+    found = said(node1={variable: CARD}, node2={variable: CARD.replace(":", "-")})
 
-    assert found == [f"router_mac (node[1-2]): is {CARD} on 2 hosts. Give each host that of its own network card."]
+    assert found == [f"{variable} (node[1-2]): is {CARD} on 2 hosts. Give each host that of its own network card."]
 
 
 def test_a_disk_of_two_machines_is_named(said: Said) -> None:
@@ -1116,6 +1117,27 @@ def test_a_quiet_node_that_has_other_work_is_named(said: Said) -> None:
         "slurm_quiet (node3): is true, but slurmctld would disturb jobs here. Remove it from this host.",
         "slurm_quiet (node3): is true, but the NFS server would disturb jobs here. Remove it from this host.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "device"),
+    [
+        ({"power_method": "turing_pi", "power_slot": 2}, {"power_slot": 3}, ""),
+        ({"power_method": "turing_pi"}, {"power_address": "192.168.2.11:443"}, "192.168.2.11 port 443 slot 1"),
+        ({"power_method": "plug", "power_plug": "tasmota"}, {}, "192.168.2.11 port 80 slot 1"),
+        ({"power_method": "ipmi"}, {"power_slot": 2}, "192.168.2.11 port 623"),
+        ({"power_method": "command", "power_commands": SWITCH}, {}, ""),
+    ],
+)
+def test_a_device_that_two_machines_have_is_named(
+    said: Said, one: dict[str, Any], other: dict[str, Any], device: str
+) -> None:
+    expected = (
+        f"power_address (node[1-2]): is {device} on 2 hosts. "
+        "Give each host its own power_address, or on a shared device its own power_slot."
+    )
+
+    assert said(node1={**BMC, **one}, node2={**BMC, **one, **other}) == ([expected] if device else [])
 
 
 def test_a_machine_that_must_not_sleep_is_named(said: Said) -> None:

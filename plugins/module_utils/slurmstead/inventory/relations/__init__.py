@@ -142,6 +142,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     network.macs_differ,
     network.the_pool_is_free,
     lab.numbers_differ,
+    power.devices_differ,
     power.only_workers_sleep,
     quiet.quiet_nodes_are_only_workers,
     quiet.quiet_nodes_are_shared_by_name_only,

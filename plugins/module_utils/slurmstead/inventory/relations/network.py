@@ -126,10 +126,11 @@ def _is_between(first: ipaddress.IPv4Address, address: str, last: ipaddress.IPv4
         return False
 
 
-def macs_differ(router_mac: Mapping[str, str]) -> Iterator[HostViolation]:
-    """Two machines with one MAC would get one address."""
-    known = {host: mac.lower().replace("-", ":") for host, mac in router_mac.items() if mac}
-    yield from used_twice("router_mac", known, "Give each host that of its own network card")
+def macs_differ(router_mac: Mapping[str, str], power_mac: Mapping[str, str]) -> Iterator[HostViolation]:
+    """Two machines with one MAC would get one address, and a magic packet would wake the wrong one."""
+    for variable, macs in (("router_mac", router_mac), ("power_mac", power_mac)):
+        known = {host: mac.lower().replace("-", ":") for host, mac in macs.items() if mac}
+        yield from used_twice(variable, known, "Give each host that of its own network card")
 
 
 def macs_are_macs(router_mac: str) -> Iterator[Violation]:

@@ -9,13 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
+from ansible.module_utils.slurmstead.inventory.relations.addresses import used_twice
 from ansible.module_utils.slurmstead.network.plan import MAC
-from ansible.module_utils.slurmstead.power import address, times
+from ansible.module_utils.slurmstead.power import address, ipmi, times
 
 _CERTIFICATE = re.compile(r"[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){31}")
 
-WITH_ADDRESS = ("ipmi", "plug", "redfish", "turing_pi")
 WITH_PASSWORD = ("ipmi", "redfish", "turing_pi")
+PORTS = {"ipmi": ipmi.PORT, "plug": 80, "redfish": 443, "turing_pi": 443}
+"""Where devices listen whose address has no port."""
 
 
 def _is_address(text: str) -> bool:
@@ -28,7 +30,7 @@ def _is_address(text: str) -> bool:
 
 def power_has_an_address(power_method: str, power_address: str) -> Iterator[Violation]:
     """What is reached over the network has an address, and a port if it needs one; a URL is not one."""
-    if power_method in WITH_ADDRESS and not power_address:
+    if power_method in PORTS and not power_address:
         yield "power_address", f"is empty, but power_method is {power_method}", "Write the address of its BMC or plug"
     elif power_address and not _is_address(power_address):
         yield (
@@ -44,6 +46,22 @@ def power_has_credentials(power_method: str, power_user: str, power_password: st
         for name, value in (("power_user", power_user), ("power_password", power_password)):
             if not value:
                 yield name, f"is empty, but power_method is {power_method}", "Write it; keep a password in a vault"
+
+
+def devices_differ(
+    power_method: Mapping[str, str],
+    power_address: Mapping[str, str],
+    power_slot: Mapping[str, int],
+) -> Iterator[HostViolation]:
+    """Where two machines have one device, a command for one would cut, or overwrite, the other."""
+    devices = {}
+    for host, method in power_method.items():
+        if method in PORTS and _is_address(power_address.get(host, "")):
+            name, port = address.split(power_address[host], PORTS[method])
+            slot = "" if method == "ipmi" else f" slot {power_slot.get(host)}"
+            devices[host] = f"{name.lower()} port {port}{slot}"
+    advice = "Give each host its own power_address, or on a shared device its own power_slot"
+    yield from used_twice("power_address", devices, advice)
 
 
 def power_slot_exists(power_method: str, power_slot: int) -> Iterator[Violation]:
