@@ -1,4 +1,4 @@
-"""What the playbooks for shutdown and start do while machines are off, with the real ansible-playbook and ssh."""
+"""What playbooks do while machines are off, with the real ansible-playbook and ssh."""
 
 from __future__ import annotations
 
@@ -19,14 +19,18 @@ all:
   vars: {{ansible_host: 127.0.0.1, ansible_port: 9, ansible_python_interpreter: {python}}}
   hosts: {{node1: {{ansible_port: {port}}}, node2: , node3: {{ansible_port: {control}}}}}
 control: {{hosts: {{node3: }}}}
-nfs_server: {{hosts: {{node3: }}}}
+nfs_server: {{hosts: {{{server}: }}}}
 workers: {{hosts: {{node1: , node2: }}}}
 """
 
 
-def run(directory: pathlib.Path, playbook: str, port: int = 9, control: int = 9, **given: str) -> tuple[int, str]:
+def run(
+    directory: pathlib.Path, playbook: str, port: int = 9, control: int = 9, server: str = "node3", **given: str
+) -> tuple[int, str]:
     """Run a playbook on a cluster that is off, except for node1 and control where ports are given."""
-    (directory / "hosts.yml").write_text(INVENTORY.format(python=sys.executable, port=port, control=control))
+    (directory / "hosts.yml").write_text(
+        INVENTORY.format(python=sys.executable, port=port, control=control, server=server)
+    )
     words = [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
     settings = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
     path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
@@ -64,6 +68,14 @@ def test_where_control_cannot_be_logged_in_to_no_worker_is_switched_off(
     assert code != 0
     assert said.count("unreachable=1") == 1
     assert "Switch the worker off" not in said
+
+
+def test_where_control_does_not_answer_no_image_is_removed(tmp_path: pathlib.Path) -> None:
+    code, said = run(tmp_path, "change-images.yml", server="node1", image_state="absent", image_name="python")
+
+    assert code != 0
+    assert said.count("unreachable=1") == 1
+    assert "Make, list or remove images" not in said
 
 
 def test_where_a_machine_cannot_be_looked_at_the_shutdown_ends(tmp_path: pathlib.Path, silent_port: int) -> None:

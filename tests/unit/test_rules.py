@@ -275,6 +275,15 @@ def test_a_playbook_is_called_by_what_it_does(path: pathlib.Path) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)+", path.stem), "Name it <verb>-<noun>.yml"
 
 
+def test_a_play_of_control_ends_the_run_if_control_is_unreachable() -> None:
+    """With any_errors_fatal, ansible-core 2.19 goes on with the next play: see shut-down-cluster.yml."""
+    plays = [(path, play) for path in PLAYBOOKS for play in load(path) if "any_errors_fatal" in play]
+    wrong = [path for path, play in plays if re.match(r"(\W*')?(control|nfs_server)\b(?!:)", play["hosts"])]
+
+    assert plays
+    assert not wrong, "Remove any_errors_fatal: a play of one host ends the run by itself"
+
+
 # Modules
 
 
