@@ -21,6 +21,7 @@ def node(*flags: str, failed_at: float = 0.0) -> Node:
 
 ASLEEP, WAKING, IDLE = node("IDLE", "POWERED_DOWN"), node("MIXED", "POWERING_UP"), node("IDLE")
 HALF = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": FORGOTTEN})
+MEMTEST = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "memtest", "ReasonSetByUser": "root"})
 LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
 
 
@@ -56,6 +57,7 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(node("ALLOCATED"), 1000, answers=False, supply=False), Memory(silent=900), Act.ON),
         (Seen(node("IDLE", "DRAIN"), 1000, answers=False, supply=False), Memory(silent=900), None),
         (Seen(node("IDLE", "DRAIN", "POWERED_DOWN"), 1000, answers=True, supply=True), Memory(), None),
+        (Seen(MEMTEST, 1000, answers=False, supply=True), Memory(silent=100, appeared=400), None),
         (
             Seen(node("DOWN", "POWERED_DOWN", failed_at=100), 1000, answers=False, supply=False),
             Memory(),

@@ -72,13 +72,14 @@ def test_a_second_command_adds_to_what_is_missing_and_the_same_one_does_not() ->
     assert slurm.shown["node2"]["Reason"] == "missed while asleep: rotate-key, upgrade"
 
 
-def test_what_a_person_drained_keeps_its_reason() -> None:
-    slurm = Nodes({"node2": f"{ASLEEP}+DRAIN"}, {"node2": "fan"})
+@pytest.mark.parametrize("state", [f"{ASLEEP}+DRAIN", "DOWN+POWERED_DOWN"])
+def test_what_a_person_took_out_of_service_keeps_its_reason(state: str) -> None:
+    slurm = Nodes({"node2": state}, {"node2": "fan"})
     found = sleepers(slurm).begin(wake=False, deadline=0, check_mode=False)
     sleepers(slurm).done(check_mode=False)
 
     assert found.asleep == ("node2",)
-    assert slurm.shown["node2"]["Reason"] == "fan"
+    assert (slurm.shown["node2"]["State"], slurm.shown["node2"]["Reason"]) == (state, "fan")
     assert slurm.resumed == []
 
 

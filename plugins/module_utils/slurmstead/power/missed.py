@@ -22,7 +22,7 @@ from ansible.module_utils.slurmstead.reach.deadline import wait_while
 from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
-from ansible.module_utils.slurmstead.workers.reasons import is_drained, missed, missing
+from ansible.module_utils.slurmstead.workers.reasons import is_drained, is_left_alone, missed, missing
 
 COVERS = {"up": ("up", "rotate-key"), "upgrade": ("upgrade",)}
 """What a command makes good. Every `up` installs the current MUNGE key."""
@@ -122,11 +122,11 @@ class Sleepers:
         return is_drained(shown) and (bool(missed(shown)) or is_unexplained(shown))
 
     def _note(self, sleeping: Mapping[str, Fields]) -> bool:
-        """Drain machines, unless an administrator has drained them; return whether anything changed."""
+        """Drain machines, unless an administrator took them out of service; return whether anything changed."""
         record, changed = recorded(), False
         for name, shown in sleeping.items():
             before = _all(record, name, shown)
-            if is_drained(shown) and not self._is_ours(shown):
+            if is_left_alone(shown) and not self._is_ours(shown):
                 continue
             if self.operation not in before or not is_drained(shown):
                 record[name] = list(dict.fromkeys([*before, self.operation]))

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
-from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN
+from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN, is_put_down
 
 FALLING = frozenset({"POWERED_DOWN", "POWERING_DOWN"})
 RISING = frozenset({"POWERING_UP"})
@@ -40,19 +40,23 @@ class Node:
     """when slurmctld gave up waking it; 0 if it did not"""
     forgotten: bool = False
     """whether slurmctld has lost its state, or this was being put right"""
+    put_down: bool = False
+    """whether a person put it down"""
 
     @classmethod
     def read(cls, shown: Mapping[str, str]) -> Node:
         """Return the node of its fields as `answers.read_nodes` returns them.
 
-        >>> Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "fan"}).wanted
-        False
+        >>> fan = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "fan", "ReasonSetByUser": "root"})
+        >>> fan.wanted, fan.decided
+        (False, True)
         """
         busy, started = (seconds(shown.get(key, "")) for key in ("LastBusyTime", "SlurmdStartTime"))
         failed = shown.get("Reason", "").startswith(FAILED) and shown.get("ReasonSetByUser") == "slurm"
         known = flags(shown)
         forgotten = "UNKNOWN" in known or ("DOWN" in known and shown.get("Reason", "").startswith(FORGOTTEN))
-        return cls(known, max(busy, started), seconds(shown["ReasonChangedAt"]) if failed else 0.0, forgotten)
+        failed_at = seconds(shown["ReasonChangedAt"]) if failed else 0.0
+        return cls(known, max(busy, started), failed_at, forgotten, is_put_down(shown))
 
     @property
     def wanted(self) -> bool:
@@ -66,9 +70,9 @@ class Node:
 
     @property
     def decided(self) -> bool:
-        """Whether it is another's turn. A drained node that Slurm wakes was woken by a person."""
+        """Whether it is another's turn. A node out of service that Slurm wakes was woken by a person."""
         ignored = ({"DRAIN"} if self.waking else set()) | (REQUESTS if self.forgotten else set())
-        return bool(self.flags & (LEFT_ALONE - ignored))
+        return bool(self.flags & (LEFT_ALONE - ignored)) or (self.put_down and not self.waking)
 
     @property
     def has_jobs(self) -> bool:

@@ -89,9 +89,9 @@ def is_put_down(shown: Fields) -> bool:
     >>> is_put_down({"State": "DOWN*", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
     False
     """
-    reason = shown["Reason"]
+    reason = shown.get("Reason", "")
     is_ours = reason.startswith((HEALTH, "stead "))
-    return "DOWN" in flags(shown) and bool(reason) and not is_ours and shown["ReasonSetByUser"] != "slurm"
+    return "DOWN" in flags(shown) and bool(reason) and not is_ours and shown.get("ReasonSetByUser") != "slurm"
 
 
 def is_left_alone(shown: Fields) -> bool:
