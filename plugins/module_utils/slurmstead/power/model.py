@@ -46,8 +46,15 @@ class Machine:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Machine:
-        """Return the machine of a mapping with these names; None leaves the default."""
-        return cls(**{name: value for name, value in values.items() if value is not None})
+        """Return the machine of a mapping with these names; None leaves the default.
+
+        >>> Machine.read({"name": "node1", "method": "plug", "slot": "2", "password": 1234}).slot
+        2
+        """
+        types: Mapping[str, Any] = {"str": str, "int": int, "float": float}
+        kinds = {field.name: types.get(str(field.type)) for field in dataclasses.fields(cls)}
+        given = {name: value for name, value in values.items() if value is not None}
+        return cls(**{name: kind(value) if (kind := kinds.get(name)) else value for name, value in given.items()})
 
 
 OPTIONS: dict[str, Any] = {
