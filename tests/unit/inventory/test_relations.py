@@ -1062,10 +1062,11 @@ def test_an_address_that_the_pool_would_give_to_others_is_named(said: Said) -> N
     ]
 
 
-def test_a_service_of_control_that_another_machine_should_have_is_named(said: Said) -> None:
-    assert said(everywhere={"vpn_enabled": True}) == []
-    assert said(node1={"vpn_enabled": True}, node3={"package_cache_enabled": True}) == [
-        "vpn_enabled (node1): is set, but only control can have that service. Set it for node3 instead."
+def test_a_setting_of_control_that_another_machine_has_is_named(said: Said) -> None:
+    assert said(everywhere={"vpn_enabled": True, "power_keep": 1}) == []
+    assert said(node1={"vpn_enabled": True, "power_keep": 1}, node3={"package_cache_enabled": True}) == [
+        "power_keep (node1): is set, but only the value of control counts. Set it for node3 instead.",
+        "vpn_enabled (node1): is set, but only the value of control counts. Set it for node3 instead.",
     ]
 
 

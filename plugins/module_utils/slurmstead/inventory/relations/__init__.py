@@ -191,7 +191,7 @@ def _within_hosts(checked: Checked, values: Values, context: Mapping[str, Any]) 
 
 
 def _across_hosts(values: Values, context: Mapping[str, Any]) -> Iterator[HostViolation]:
-    for compare in (cluster.cluster_wide_values_are_the_same, cluster.services_are_those_of_control):
+    for compare in (cluster.cluster_wide_values_are_the_same, cluster.settings_of_control_are_set_there):
         yield from compare(values, context["control_names"])
     for relation in CLUSTER_RELATIONS:
         by_host = {

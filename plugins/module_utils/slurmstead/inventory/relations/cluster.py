@@ -64,25 +64,27 @@ def cluster_wide_values_are_the_same(
                 )
 
 
-ON_CONTROL = ("jupyterhub_enabled", "package_cache_enabled", "router_interface", "vpn_enabled")
-"""Variables that switch on a service of control, and are ignored elsewhere."""
+ON_CONTROL = (
+    "jupyterhub_enabled",
+    "package_cache_enabled",
+    "power_keep",
+    "power_price",
+    "router_interface",
+    "vpn_enabled",
+)
+"""Variables that are read on control, and are ignored elsewhere."""
 
 
-def services_are_those_of_control(
+def settings_of_control_are_set_there(
     values: Mapping[str, Mapping[str, Any]], control_names: Sequence[str]
 ) -> Iterator[HostViolation]:
-    """A service that only control can have is not asked of another machine. `values` are by host and variable."""
+    """What is read on control only is not set for another machine. `values` are by host and variable."""
     for control in control_names[:1]:
         for variable in ON_CONTROL:
             wanted = values[control].get(variable)
             others = tuple(host for host, own in values.items() if own.get(variable) not in (wanted, "", False, None))
             if others:
-                yield (
-                    others,
-                    variable,
-                    "is set, but only control can have that service",
-                    f"Set it for {control} instead",
-                )
+                yield others, variable, "is set, but only the value of control counts", f"Set it for {control} instead"
 
 
 def clients_look_where_the_share_is(
