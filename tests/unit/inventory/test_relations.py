@@ -1062,6 +1062,17 @@ def test_an_address_that_the_pool_would_give_to_others_is_named(said: Said) -> N
     ]
 
 
+def test_a_card_whose_address_the_router_cannot_give_is_named(said: Said) -> None:
+    router = {"router_interface": "enp2s0", "router_network": "192.168.1.0/24"}
+    card = {"router_mac": CARD, "os_address": "10.0.0.7"}
+
+    assert said(node1=card, node3={**router, "router_interface": ""}) == []
+    assert said(node1=card, node2={"router_mac": CARD[::-1]}, node3=router) == [
+        "router_mac (node1): is set, but os_address (10.0.0.7) is not in router_network (192.168.1.0/24) of node3. "
+        "Correct os_address, or remove router_mac."
+    ]
+
+
 def test_a_setting_of_control_that_another_machine_has_is_named(said: Said) -> None:
     assert said(everywhere={"vpn_enabled": True, "power_keep": 1}) == []
     assert said(node1={"vpn_enabled": True, "power_keep": 1}, node3={"package_cache_enabled": True}) == [

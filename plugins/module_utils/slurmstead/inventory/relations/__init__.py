@@ -140,6 +140,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     addresses.connections_differ,
     discover.identities_differ,
     network.macs_differ,
+    network.macs_are_inside,
     network.the_pool_is_free,
     lab.numbers_differ,
     power.devices_differ,

@@ -133,6 +133,23 @@ def macs_differ(router_mac: Mapping[str, str], power_mac: Mapping[str, str]) -> 
         yield from used_twice(variable, known, "Give each host that of its own network card")
 
 
+def macs_are_inside(
+    router_mac: Mapping[str, str],
+    router_interface: Mapping[str, str],
+    router_network: Mapping[str, str],
+    os_address: Mapping[str, str],
+    control_names: Sequence[str],
+) -> Iterator[HostViolation]:
+    """A router gives addresses of its own network only."""
+    for control in control_names[:1]:
+        network = ipv4_network(router_network.get(control, "")) if router_interface.get(control) else None
+        addresses = {host: os_address.get(host, "") for host, mac in router_mac.items() if mac}
+        for host, address in addresses.items():
+            if network and not _contains(network, address):
+                wrong = f"is set, but os_address ({address}) is not in router_network ({network}) of {control}"
+                yield (host,), "router_mac", wrong, "Correct os_address, or remove router_mac"
+
+
 def macs_are_macs(router_mac: str) -> Iterator[Violation]:
     """A MAC has six bytes."""
     if router_mac and not MAC.fullmatch(router_mac):
