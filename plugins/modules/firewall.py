@@ -65,10 +65,15 @@ from ansible.module_utils.slurmstead.reach import difference
 OPENINGS = ("cluster", "ssh_from", "tcp", "udp", "interfaces", "inside", "vpn", "slurm")
 
 
-def refusal(openings: table.Openings, here: sshd.Connection | None) -> str:
-    """Return why this table would lock this run out; empty if it does not."""
+def refusal(openings: table.Openings, here: sshd.Connection | None, interface: str = "") -> str:
+    """Return why this table would lock this run out; empty if it does not.
+
+    :param interface: the one by which the connection comes
+    """
     allowed = [*openings.ssh_from, *openings.cluster, "127.0.0.0/8", "::1"]
     if not here or not openings.ssh_from or table.contains(allowed, here.client):
+        return ""
+    if interface == table.VPN and here.port in openings.vpn:
         return ""
     return (
         f"firewall_ssh_from is {', '.join(openings.ssh_from)}, which excludes {here.client}, the address from which "
@@ -121,7 +126,7 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     daemons = daemon_users(module.params["slurm_user"])
     lists = {name: module.params[name] for name in OPENINGS}
     openings = table.Openings(ssh_ports=sorted(ports), daemons=daemons, **lists)
-    refused = refusal(openings, here)
+    refused = refusal(openings, here, sshd.interface(here.client) if here else "")
     if refused:
         module.fail_json(msg=refused)
     text = table.text(openings)

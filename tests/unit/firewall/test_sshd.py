@@ -41,6 +41,13 @@ def test_the_connection_is_found_below_sudo(session: int, expected: tuple[str, i
     assert sshd.connection(session) == expected
 
 
+def test_the_interface_of_a_peer_is_that_of_the_vpn(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "10.79.0.2 dev stead-vpn src 10.79.0.1 uid 0 \\    cache \n"
+    monkeypatch.setattr(sshd, "run", lambda *_: (0, said, ""))
+
+    assert sshd.interface("10.79.0.2") == "stead-vpn"
+
+
 def test_without_sshd_the_port_is_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sshd, "run", lambda *command: (127, "", "sshd is not installed"))
 

@@ -35,5 +35,16 @@ def test_a_run_from_an_excluded_address_is_refused_with_what_to_add(
     assert "Add 192.168.1.7 or its network to firewall_ssh_from" in said
 
 
+@pytest.mark.parametrize(
+    ("ports", "interface", "passes"), [([22], "stead-vpn", True), ([22], "eth0", False), ([443], "stead-vpn", False)]
+)
+def test_a_run_through_the_vpn_needs_only_a_port_for_its_peers(
+    load_module: Callable[[str], types.ModuleType], ports: list[int], interface: str, passes: bool
+) -> None:
+    openings = Openings(cluster=[], ssh_from=["10.0.0.0/8"], vpn=ports)
+
+    assert (load_module("firewall").refusal(openings, HERE, interface) == "") is passes
+
+
 def test_a_run_on_the_machine_itself_needs_no_ssh(load_module: Callable[[str], types.ModuleType]) -> None:
     assert load_module("firewall").refusal(Openings(cluster=[], ssh_from=["10.0.0.0/8"]), None) == ""

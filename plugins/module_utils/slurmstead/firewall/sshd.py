@@ -40,6 +40,12 @@ def connection(pid: int | None = None) -> Connection | None:
     return None
 
 
+def interface(address: str) -> str:
+    """Return the interface through which this machine answers an address; empty if that cannot be told."""
+    found = re.search(r" dev (\S+)", run("ip", "-oneline", "route", "get", address)[1])
+    return found[1] if found else ""
+
+
 def ports() -> list[int]:
     """Return the TCP ports of sshd, by its configuration; 22 if it cannot tell."""
     _, out, _ = run("sshd", "-T")
