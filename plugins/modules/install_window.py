@@ -33,6 +33,7 @@ report: {description: What the machine reported., type: dict, returned: after wa
 """
 
 import json
+import os
 import pathlib
 import secrets
 import socket
@@ -108,6 +109,8 @@ def wait(module: AnsibleModule, stage: str) -> None:
 
 def main() -> None:
     """Run the module."""
+    # The server has no rights, and reads what is written here, whatever root's umask.
+    os.umask(0o022)
     states = ["open", "started", "writing", "installed", "closed"]
     module = AnsibleModule(
         argument_spec={

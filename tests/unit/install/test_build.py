@@ -39,7 +39,12 @@ class Builder:
         others = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
         environment = {**others, **own, "PATH": f"{self.path}:{os.environ['PATH']}"}
         return subprocess.run(
-            ["bash", str(self.program), *packages], env=environment, capture_output=True, text=True, timeout=60
+            ["bash", str(self.program), *packages],
+            env=environment,
+            umask=0o077,
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
 
     @property
@@ -61,7 +66,7 @@ def test_an_image_is_built_once_and_has_the_packages_of_a_worker(build: Builder)
     assert (first.stdout, second.stdout) == (f"built {image}\n", f"kept {image}\n"), first.stderr
     assert sorted(path.name for path in image.iterdir()) == ["checksum", "initrd", "kernel", "root.tar.zst"]
     assert len((image / "checksum").read_text().strip()) == 64
-    assert stat.S_IMODE(image.stat().st_mode) == 0o755
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (build.images, image)] == [0o755, 0o755]
     assert "zstd,munge,slurmd" in build.seen.read_text()
     assert "deb http://archive.example/debian" in build.seen.read_text()
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
 import socket
+import stat
 from typing import Any
 
 import pytest
@@ -54,6 +56,18 @@ def test_it_opens_for_one_machine_without_old_reports(
     assert units == [("systemctl", "restart", "slurmstead-install.service")]
     assert (served["node"], json.loads(served["texts"]["plan"])["checksum"]) == ("127.0.0.5", "5a")
     assert f"127.0.0.1:8069/{served['token']}/boot" in (tmp_path / "served/dnsmasq.conf").read_text()
+
+
+def test_the_server_without_rights_can_read_it_whatever_the_umask(
+    run_module: RunModule, units: list[tuple[str, ...]], tmp_path: pathlib.Path
+) -> None:
+    before = os.umask(0o077)
+    try:
+        run_module("install_window", state="open", plan=PLAN, image=str(tmp_path))
+    finally:
+        os.umask(before)
+
+    assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("served", "served/served")] == [0o755, 0o644]
 
 
 def test_a_machine_that_has_a_system_is_not_installed(
