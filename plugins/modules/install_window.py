@@ -56,8 +56,9 @@ def open_window(module: AnsibleModule) -> None:
     given = plans.plan(module.params["plan"])
     if answers(given.address):
         module.fail_json(
-            msg=f"{given.node} answers ssh at {given.address}, so it has a system; nothing was started. To install it "
-            "again, switch it off and erase its disk first"
+            msg=f"{given.node} answers ssh at {given.address}, so it has a system; nothing was started. To make it a "
+            f"worker, run `scripts/stead add-node {given.node}{host_key(given)}`. To install it again, switch it off "
+            "and erase its disk first"
         )
     image = module.params["image"]
     token = secrets.token_hex(8)
@@ -67,6 +68,14 @@ def open_window(module: AnsibleModule) -> None:
     (DIRECTORY / "dnsmasq.conf").write_text(plans.dnsmasq(given, token))
     REPORTS.unlink(missing_ok=True)
     systemctl(module, "restart")
+
+
+def host_key(given: plans.Plan) -> str:
+    """Return the option with the fingerprint that a machine reported, if it was the last to be installed."""
+    served = DIRECTORY / "served"
+    last = json.loads(served.read_text())["node"] if served.exists() else ""
+    found = reached(reported(), "installed") if last == given.address else None
+    return f" --host-key {found['host_key']}" if found and "host_key" in found else ""
 
 
 def answers(address: str) -> bool:

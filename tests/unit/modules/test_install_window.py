@@ -70,14 +70,24 @@ def test_the_server_without_rights_can_read_it_whatever_the_umask(
     assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("served", "served/served")] == [0o755, 0o644]
 
 
-def test_a_machine_that_has_a_system_is_not_installed(
-    run_module: RunModule, units: list[tuple[str, ...]], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("last", "option"), [("127.0.0.5", " --host-key SHA256:x"), ("127.0.0.6", "")])
+def test_a_machine_that_has_a_system_is_not_installed_and_its_next_step_is_named(
+    run_module: RunModule,
+    units: list[tuple[str, ...]],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    last: str,
+    option: str,
 ) -> None:
+    run_module("install_window", state="open", plan={**PLAN, "address": last}, image=str(tmp_path))
+    units.clear()
+    (tmp_path / "reports").write_text('{"stage": "started"}\n{"stage": "installed", "host_key": "SHA256:x"}\n')
     monkeypatch.setattr(load("install_window"), "answers", lambda address: address == "127.0.0.5")
     done = run_module("install_window", state="open", plan=PLAN, image=str(tmp_path))
 
     assert done.failed
     assert "node5 answers ssh at 127.0.0.5, so it has a system; nothing was started" in done.message
+    assert f"run `scripts/stead add-node node5{option}`" in done.message
     assert units == []
 
 
