@@ -26,6 +26,8 @@ NODE = plan.Plan(
     disk="A1",
 )
 
+BOOT = f"{NODE.url('70ce')}boot"
+
 FIRMWARE = """
 import json, os, socket, struct, sys, time
 architecture, is_ipxe, mac = int(sys.argv[1]), sys.argv[2] == "ipxe", bytes.fromhex(sys.argv[3].replace(":", ""))
@@ -103,8 +105,8 @@ def boot(net: Network, name: str, architecture: int, kind: str = "rom") -> list[
         (0, "rom", "undionly.kpxe"),
         (7, "rom", "snponly.efi"),
         (9, "rom", "snponly.efi"),
-        (0, "ipxe", "http://10.77.0.1:8069/70ce/boot"),
-        (7, "ipxe", "http://10.77.0.1:8069/70ce/boot"),
+        (0, "ipxe", BOOT),
+        (7, "ipxe", BOOT),
     ],
 )
 def test_the_machine_boots_over_the_network(net: Network, architecture: int, kind: str, file: str) -> None:

@@ -60,6 +60,13 @@ def test_the_machine_gets_its_image_and_its_plan(url: str) -> None:
     assert (plan.plan(told["options"]).disk, told["checksum"]) == ("A1", "5a")
 
 
+def test_no_user_of_control_can_take_the_port() -> None:
+    unit = pathlib.Path(__file__).resolve().parents[3] / "roles/install/files/slurmstead-install.service"
+
+    assert plan.PORT < 1024
+    assert "\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n" in unit.read_text()
+
+
 @pytest.mark.parametrize("path", ["../x/kernel", "../70c/kernel", "served"])
 def test_other_paths_are_refused(url: str, path: str) -> None:
     with pytest.raises(urllib.error.HTTPError, match="40[34]"):

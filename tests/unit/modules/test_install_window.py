@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible.module_utils.slurmstead.install.plan import PORT
 from tests.unit.modules.conftest import RunModule, load
 
 PLAN = {
@@ -55,7 +56,7 @@ def test_it_opens_for_one_machine_without_old_reports(
     assert not (tmp_path / "reports").exists()
     assert units == [("systemctl", "restart", "slurmstead-install.service")]
     assert (served["node"], json.loads(served["texts"]["plan"])["checksum"]) == ("127.0.0.5", "5a")
-    assert f"127.0.0.1:8069/{served['token']}/boot" in (tmp_path / "served/dnsmasq.conf").read_text()
+    assert f"127.0.0.1:{PORT}/{served['token']}/boot" in (tmp_path / "served/dnsmasq.conf").read_text()
 
 
 def test_the_server_without_rights_can_read_it_whatever_the_umask(

@@ -15,6 +15,9 @@ INSTALLER = "/usr/local/libexec/slurmstead/installer"
 TFTP = "/usr/lib/ipxe"
 """Of Debian's package ipxe."""
 
+PORT = 69
+"""Of TCP. Users cannot listen below 1024, so none can keep the server from starting."""
+
 DNSMASQ = "/etc/slurmstead/dnsmasq.conf"
 """Of the role router."""
 
@@ -33,7 +36,7 @@ class Plan:
     user: str
     keys: Sequence[str]
     """public keys of the account"""
-    port: int = 8069
+    port: int = PORT
     serial: str = ""
     """that the machine must have; empty if any"""
     disk: str = ""
