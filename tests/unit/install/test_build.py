@@ -33,11 +33,17 @@ class Builder:
             tool.write_text(f"#!/bin/sh\n{text}\n")
             tool.chmod(0o755)
         self.path = directory / "bin"
+        self.release = directory / "os-release"
+        self.release.write_text("ID=debian\nVERSION_CODENAME=bookworm\n")
 
     def __call__(self, *packages: str) -> subprocess.CompletedProcess[str]:
-        own = {"IMAGES": str(self.images), "SEEN": str(self.seen), "FAILS": str(self.fails)}
+        own = {"IMAGES": self.images, "SEEN": self.seen, "FAILS": self.fails, "OS_RELEASE": self.release}
         others = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
-        environment = {**others, **own, "PATH": f"{self.path}:{os.environ['PATH']}"}
+        environment = {
+            **others,
+            **{name: str(path) for name, path in own.items()},
+            "PATH": f"{self.path}:{os.environ['PATH']}",
+        }
         return subprocess.run(
             ["bash", str(self.program), *packages],
             env=environment,
@@ -110,4 +116,13 @@ def test_another_architecture_is_refused(build: Builder) -> None:
     done = build("munge")
 
     assert done.returncode == 1
-    assert "this machine is arm64: only an amd64 machine can install others" in done.stderr
+    assert "this machine has debian for arm64: only Debian for amd64 can install others" in done.stderr
+
+
+def test_ubuntu_is_refused(build: Builder) -> None:
+    """It has no package linux-image-amd64."""
+    build.release.write_text("ID=ubuntu\nVERSION_CODENAME=noble\n")
+    done = build("munge")
+
+    assert done.returncode == 1
+    assert "this machine has ubuntu for amd64: only Debian for amd64 can install others" in done.stderr
