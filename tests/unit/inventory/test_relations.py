@@ -239,6 +239,13 @@ ACCOUNT_CASES = {
         "accounts_users (node1): has ansible, the account with which Ansible logs in (ansible_user). "
         "Choose another name.",
     ),
+    "an account that sudo would ignore": case(
+        "bootstrap_user",
+        "ann.b",
+        "is ann.b, but sudo ignores files with a dot in their names, so it could not become root. "
+        "Choose a name without a dot.",
+        bootstrap_authorized_keys=[KEY],
+    ),
     "half a key": case(
         "accounts_users",
         [user("alice", 2001, keys=[KEY, "alice@home"])],

@@ -63,6 +63,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     accounts.groups_of_their_own_are_free,
     accounts.accounts_by_hand_are_others,
     accounts.users_are_not_ansible,
+    accounts.the_first_account_can_become_root,
     accounts.keys_are_public_keys,
     accounts.expiry_dates_are_dates,
     storage.scratch_disks_have_stable_names,

@@ -84,6 +84,13 @@ def users_are_not_ansible(accounts_users: Users, ansible_user: str) -> Iterator[
         yield "accounts_users", f"has {ansible_user}, {ANSIBLES}", "Choose another name"
 
 
+def the_first_account_can_become_root(bootstrap_user: str) -> Iterator[Violation]:
+    """sudo ignores files in /etc/sudoers.d whose names contain a dot."""
+    if "." in bootstrap_user:
+        wrong = f"is {bootstrap_user}, but sudo ignores files with a dot in their names, so it could not become root"
+        yield "bootstrap_user", wrong, "Choose a name without a dot"
+
+
 def keys_are_public_keys(accounts_users: Users) -> Iterator[Violation]:
     """A private key, a file name or a half key in an inventory would lock the user out. Keys are not repeated."""
     for user in accounts_users:
