@@ -32,7 +32,7 @@ def install(
     listed = playbook.listed(inventory)
     found = operations.grouped(listed)
     operations.check_names([name], found, inventory)
-    work.check(name, found, listed)
+    work.check(name, found, listed, restart=restart)
     operations.reload_firewalls(out, messages, inventory, name, plain=plain)
     out.print(Text(f"Switch {name} on when this waits for it. Its firmware must boot over the network first."))
     installed = work.run(out, messages, inventory, name, found, deadline=deadline, restart=restart, plain=plain)

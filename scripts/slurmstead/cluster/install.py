@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from slurmstead import rooms
 from slurmstead.cluster import operations
 from slurmstead.errors import CheckFailed, UsageError
 from slurmstead.runner.outcome import Result
@@ -25,10 +26,11 @@ class Installed:
     host_key: str
 
 
-def check(name: str, groups: operations.Groups, listed: Mapping[str, Any]) -> None:
+def check(name: str, groups: operations.Groups, listed: Mapping[str, Any], *, restart: bool) -> None:
     """Check that the inventory has what an installation needs.
 
     :param listed: `ansible-inventory --list`
+    :param restart: whether the machine's power is to be cut first
     :raises UsageError: it has not
     """
     hosts = listed.get("_meta", {}).get("hostvars", {})
@@ -43,6 +45,12 @@ def check(name: str, groups: operations.Groups, listed: Mapping[str, Any]) -> No
     for variable, words in wanted.items():
         if not own.get(variable):
             raise UsageError(f"{name} has no {variable} ({words})", SEE)
+    method = own.get("power_method")
+    if restart and not (method and rooms.module("power.model").Machine(name, method).cuts):
+        raise UsageError(
+            f"--restart cannot cut the power of {name}: its power_method is {method or 'not set'}",
+            "Restart the machine by hand when the command waits for it, and leave --restart out.",
+        )
     try:
         inside = ipaddress.ip_address(str(own.get("os_address"))) in ipaddress.ip_network(router["router_network"])
     except ValueError:

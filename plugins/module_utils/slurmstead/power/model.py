@@ -44,6 +44,11 @@ class Machine:
     through: Sequence[str] = ()
     """an ssh command to a machine that reaches the BMC instead of this one; only for HTTPS"""
 
+    @property
+    def cuts(self) -> bool:
+        """Whether its supply can be cut; a magic packet only switches it on."""
+        return self.method != "wake_on_lan"
+
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Machine:
         """Return the machine of a mapping with these names; None leaves the default.

@@ -76,7 +76,7 @@ def switch(machine: Machine, state: str, settle: float = SETTLE) -> Done:
             return Done(machine.name, _word(before))
         if state == "on":
             power.on()
-        elif before is None and not _can_cut(machine):
+        elif before is None and not machine.cuts:
             # Wake-on-LAN: nothing can be cut, so the shutdown before has to suffice.
             return Done(machine.name, _word(before))
         else:
@@ -105,10 +105,6 @@ def cut(machine: Machine) -> Done:
     except PowerError as error:
         return _failed(machine, error)
     return switch(machine, "off")
-
-
-def _can_cut(machine: Machine) -> bool:
-    return machine.method != "wake_on_lan"
 
 
 def _settled(power: Method, wanted: bool, seconds: float) -> bool | None:

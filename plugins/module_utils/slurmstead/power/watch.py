@@ -221,7 +221,7 @@ class Watch:
         answers = shutdown.answers(machine)
         # A machine that answers has a supply: that spares its device thousands of questions a day.
         supply, silent = (True, self._is_refused(machine)) if answers else self._ask(machine)
-        return Seen(node, time.time(), answers, supply, machine.method != "wake_on_lan", operation, silent)
+        return Seen(node, time.time(), answers, supply, machine.cuts, operation, silent)
 
     def _ask(self, machine: Machine) -> tuple[bool | None, bool]:
         """Return what the device says, and whether it is silent."""

@@ -10,7 +10,7 @@ all:
   vars: {ansible_connection: local, bootstrap_authorized_keys: [ssh-ed25519 AAAA me]}
   hosts:
     head: {os_address: 10.77.0.1, router_interface: in0, router_network: 10.77.0.0/24}
-    new: {os_address: 10.77.0.12, router_mac: "52:54:00:00:00:0c", install_disk: A1}
+    new: {os_address: 10.77.0.12, router_mac: "52:54:00:00:00:0c", install_disk: A1, power_method: ipmi}
     bare: {os_address: 10.77.0.13}
     far: {os_address: 10.78.0.13, router_mac: "52:54:00:00:00:0d", install_disk: A2}
 control: {hosts: {head: }}
@@ -53,6 +53,15 @@ def test_a_machine_loses_its_power_only_if_the_operator_says_so(stead, project, 
 
     assert stead("install", "new", *words, "-i", project.path / "hosts.yml") == ExitCode.TASK_FAILED
     assert given["install_restart"] == restart
+
+
+@pytest.mark.parametrize(("method", "shown"), [("wake_on_lan", "wake_on_lan"), ('""', "not set")])
+def test_a_power_that_nothing_can_cut_is_not_promised_to_be_cut(ran, stead, project, capsys, method, shown):
+    project.write("hosts.yml", SITE.replace("power_method: ipmi", f"power_method: {method}"))
+
+    assert stead("install", "new", "--restart", "-i", project.path / "hosts.yml") == ExitCode.USAGE
+    assert f"--restart cannot cut the power of new: its power_method is {shown}" in capsys.readouterr().err
+    assert ran == []
 
 
 @pytest.mark.parametrize(
