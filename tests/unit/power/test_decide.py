@@ -90,6 +90,19 @@ def test_a_clock_that_was_ahead_delays_nothing(seen: Seen, memory: Memory, act: 
     assert (first, decide.decide(then, memory, TIMEOUT)[0]) == (None, act)
 
 
+@pytest.mark.parametrize("looks", [[WAKING], [ASLEEP, WAKING]])
+def test_a_machine_that_its_button_switched_on_boots_without_an_edge_of_its_supply(looks: list[Node]) -> None:
+    """A plug gives one at the first attempt to wake a machine that is silent, and on."""
+    memory, acts = Memory(asleep=True, silent=100), []
+    for now, shown in enumerate([*looks, WAKING], start=1000):
+        act, _, memory = decide.decide(Seen(shown, now, answers=False, supply=True), memory, TIMEOUT)
+        acts.append(act)
+    again, _, memory = decide.decide(Seen(WAKING, 1060, answers=False, supply=True), memory, TIMEOUT)
+
+    assert set(acts) == {None}
+    assert (again, memory.attempts) == (Act.ON, 2)
+
+
 @dataclasses.dataclass
 class World:
     """A machine and a model of slurmctld, as measured in tests/native/power. Times are seconds."""

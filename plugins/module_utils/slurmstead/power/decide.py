@@ -107,6 +107,9 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         return _finish(seen, memory)
     if memory.told:
         memory = dataclasses.replace(memory, told=0.0)
+    if memory.asleep and not seen.off:
+        # It was switched on by its button, say, and boots: that counts as an attempt, so no edge of its supply cuts it.
+        memory = dataclasses.replace(memory, tried=seen.now, attempts=1)
     if seen.node.decided:
         return None, "", memory
     if seen.node.waking:
@@ -154,11 +157,10 @@ def _awake(seen: Seen, memory: Memory) -> Decision:
 
 def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     node = seen.node
-    memory = dataclasses.replace(memory, attempts=0, tried=0.0)
     if node.failed_at and node.failed_at != memory.failed_at:
         memory = dataclasses.replace(memory, failed_at=node.failed_at, failures=memory.failures + 1)
     if seen.off:
-        memory = dataclasses.replace(memory, asleep=True, appeared=0.0)
+        memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0)
         if node.forgotten:
             return Act.RESUME, "slurmctld had lost its state", memory
         if not node.failed_at:
