@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import threading
 
 import pytest
 
@@ -65,6 +66,22 @@ def test_a_board_gets_a_refused_password_once_for_all_its_machines(
 
     assert device.refused == 1
     assert sorted(told) == list(names)
+
+
+def test_many_machines_are_looked_at_together(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, hundreds of silent devices would take longer than systemd lets a look last."""
+    names = [f"node{number}" for number in range(watch.TOGETHER)]
+    monkeypatch.setattr(
+        watch, "run", lambda *_, **__: (0, "".join(f"NodeName={name} State=IDLE\n" for name in names), "")
+    )
+    all_at_once = threading.Barrier(len(names), timeout=10)
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: all_at_once.wait() >= 0)
+    sleepers = tuple(Sleeper(Machine(name, "wake_on_lan")) for name in names)
+    told: list[object] = []
+    Watch(Configuration(sleepers), Memories(tmp_path / "memory.json"), told.append).look()
+
+    assert len(names) == 64
+    assert told == []
 
 
 def test_a_cut_that_failed_is_tried_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
