@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from slurmstead import rooms
 from slurmstead.cluster.ask import ask
 from slurmstead.errors import CheckFailed
 from slurmstead.runner import playbook
@@ -47,8 +48,8 @@ def missed(result: Result) -> dict[str, list[str]]:
     A machine may lack the MUNGE key, without which it cannot be upgraded, so `up` comes first.
     """
     lacks = {name: what for one in result.results_of("power_missed") for name, what in one.get("missed", {}).items()}
-    commands = {"up": ("up", "rotate-key"), "upgrade": ("upgrade",)}
-    found = {verb: [name for name in lacks if set(lacks[name]) & set(covered)] for verb, covered in commands.items()}
+    covers = rooms.module("power.missed").COVERS
+    found = {verb: [name for name in lacks if set(lacks[name]) & set(covered)] for verb, covered in covers.items()}
     return {verb: names for verb, names in found.items() if names}
 
 

@@ -25,7 +25,7 @@ from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.workers.reasons import is_drained, is_left_alone, missed, missing
 
 COVERS = {"up": ("up", "rotate-key"), "upgrade": ("upgrade",)}
-"""What a command makes good. Every `up` installs the current MUNGE key."""
+"""What a command makes good, in the order in which to run them. Every `up` installs the current MUNGE key."""
 
 FILE = pathlib.Path("/var/lib/slurmstead/power/missed.json")
 
