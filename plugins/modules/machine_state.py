@@ -22,6 +22,7 @@ options:
   groups: {type: list, elements: dict, default: [], description: 'Declared groups, see M(local_accounts).'}
   users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
   has_people: {type: bool, default: true, description: Whether the site has a people.yml.}
+  has_broker: {type: bool, default: false, description: Whether the broker of Celery is to run here.}
   node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
   is_control: {type: bool, default: true, description: Whether the inventory says that slurmctld runs here.}
   share:
@@ -160,6 +161,20 @@ def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -
     return [f"{release.get('PRETTY_NAME', 'this system')} is not supported; install {choices}"]
 
 
+def broker_problems(release: Mapping[str, str]) -> list[str]:
+    """Return why this release cannot run the broker: each user's channels need Redis 6.2.
+
+    >>> broker_problems({"ID": "debian", "VERSION_ID": "12"})
+    []
+    """
+    if (release.get("ID"), release.get("VERSION_ID")) != ("ubuntu", "22.04"):
+        return []
+    return [
+        "celery_broker_users: the broker needs Redis 6.2 or newer, but Ubuntu 22.04 has 6.0; install a newer release, "
+        "or remove celery_broker_users and celery_broker_groups"
+    ]
+
+
 def address_problems(address: str, links: list[dict[str, Any]]) -> list[str]:
     """Return why the declared address is wrong; `links` is the output of `ip --json address`."""
     entries = [entry for link in links for entry in link.get("addr_info", []) if entry.get("scope") == "global"]
@@ -195,6 +210,7 @@ def main() -> None:
             "groups": {"type": "list", "elements": "dict", "default": []},
             "users": {"type": "list", "elements": "dict", "default": []},
             "has_people": {"type": "bool", "default": True},
+            "has_broker": {"type": "bool", "default": False},
             "node": {"type": "dict", "default": {}},
             "is_control": {"type": "bool", "default": True},
             "share": {"type": "dict", "default": {}},
@@ -220,6 +236,7 @@ def main() -> None:
         *([] if module.params["has_people"] else people_problems(gone, record, known.users)),
         *controller_problems(module.params["is_control"]),
         *release_problems(release, module.params["releases"]),
+        *(broker_problems(release) if module.params["has_broker"] else []),
         *address_problems(module.params["address"], json.loads(links)),
         *accounts.conflicts(groups, users, known, gone),
         *node_problems(measure.measure(Path("/")), module.params["node"], version),

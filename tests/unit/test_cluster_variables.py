@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import re
 
@@ -117,3 +118,13 @@ def test_what_is_no_longer_mentioned_goes(name: str, exists: object, enabled: ob
     given["__machine_facts"] = [control["ansible_facts"]]
 
     assert NativeEnvironment().from_string(expression).render(given) is managed
+
+
+def test_the_doctor_watches_each_daemon_of_the_broker() -> None:
+    environment = NativeEnvironment()
+    environment.filters["product"] = itertools.product
+    units = environment.from_string(yaml.safe_load(CLUSTER.read_text())["__doctor_units"]["control"])
+    broker = ["slurmstead-broker", "rabbitmq-server", "slurmstead-redis@alice", "slurmstead-redis@bob"]
+
+    assert units.render(celery_broker_accounts=["alice", "bob"]) == ["slurmctld", *broker]
+    assert units.render(celery_broker_accounts=[]) == ["slurmctld"]

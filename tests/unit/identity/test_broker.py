@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import pathlib
 import re
+
+import yaml
+from jinja2.nativetypes import NativeEnvironment
 
 from ansible.module_utils.slurmstead.identity import broker
 
@@ -125,3 +129,14 @@ def test_the_role_asks_for_all_accounts_and_not_for_those_with_a_name_of_their_o
     readers = [path.name for path in files if re.search(r"(?<!__)celery_broker_(users|groups)", path.read_text())]
 
     assert files and readers == []
+
+
+def test_a_run_fails_if_the_redis_of_a_user_does_not_start() -> None:
+    """The target starts even if no Redis does."""
+    tasks = yaml.safe_load((ROLE / "tasks" / "running.yml").read_text())
+    (argv,) = (task["ansible.builtin.command"]["argv"] for task in tasks if "ansible.builtin.command" in task)
+    environment = NativeEnvironment()
+    environment.filters["product"] = itertools.product
+
+    units = environment.from_string(argv).render(celery_broker_accounts=["alice", "bob"])
+    assert units == ["systemctl", "start", "slurmstead-redis@alice", "slurmstead-redis@bob"]

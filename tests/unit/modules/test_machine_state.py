@@ -71,6 +71,16 @@ def test_another_release_is_named_with_those_that_are_supported(
     ]
 
 
+@pytest.mark.usefixtures("machine")
+def test_a_broker_is_refused_where_redis_is_too_old(run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "ubuntu", "VERSION_ID": "22.04"})
+    given = {"releases": {"ubuntu": ["22.04"]}, "address": "10.77.0.1"}
+
+    assert run_module("machine_state", **given).result["problems"] == []
+    (problem,) = run_module("machine_state", has_broker=True, **given).result["problems"]
+    assert problem.startswith("celery_broker_users: the broker needs Redis 6.2 or newer, but Ubuntu 22.04 has 6.0;")
+
+
 @pytest.mark.parametrize("address", ["10.0.2.15", "10.77.0.1"])
 def test_an_address_of_the_machine_is_no_problem(machine_state: types.ModuleType, address: str) -> None:
     assert machine_state.address_problems(address, LINKS) == []
