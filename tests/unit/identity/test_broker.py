@@ -140,3 +140,10 @@ def test_a_run_fails_if_the_redis_of_a_user_does_not_start() -> None:
 
     units = environment.from_string(argv).render(celery_broker_accounts=["alice", "bob"])
     assert units == ["systemctl", "start", "slurmstead-redis@alice", "slurmstead-redis@bob"]
+
+
+def test_no_password_leaves_control_before_the_ports_are_protected() -> None:
+    """A user of control could listen on them, and would be sent the passwords."""
+    plays = yaml.safe_load((ROLE.parents[1] / "playbooks" / "configure-broker.yml").read_text())
+
+    assert [play["name"] for play in plays][1:] == ["Run the broker", "Configure the broker's clients"]
