@@ -105,6 +105,8 @@ def main() -> None:
         redis = redis_files(passwords, users)
         if passwords != known and not module.check_mode:
             write(passwords, PASSWORDS)
+    except broker.PortsError as error:
+        module.fail_json(msg=str(error))
     except (OSError, ValueError) as error:
         module.fail_json(msg=f"{PASSWORDS} cannot be used: {error}; move it away, and every user gets a new password")
     module.exit_json(

@@ -81,6 +81,19 @@ def test_a_user_and_a_group_of_the_broker_that_do_not_exist_are_named(tmp_path: 
     assert found[0].endswith("Did you mean ann?") and found[1].endswith("Add xyz to one of them.")
 
 
+def test_more_users_of_the_broker_than_ports_are_refused(tmp_path: pathlib.Path) -> None:
+    users = [{"name": f"user{number}", "uid": 2001 + number, "groups": ["lab"]} for number in range(420)]
+    given: dict[str, Any] = {"accounts_users": users, "accounts_groups": [{"name": "lab", "gid": 3000}]}
+    given["celery_broker_groups"] = ["lab", "course"]
+
+    assert said(tmp_path, **given) == [], "bob was removed"
+    users.append({"name": "carl", "uid": 2999})
+    assert said(tmp_path, **given, celery_broker_users=["carl"]) == [
+        "celery_broker_users and celery_broker_groups: have 422 users, but the broker can have only 421. "
+        "Remove users or a group."
+    ]
+
+
 def test_limits_are_of_users(tmp_path: pathlib.Path) -> None:
     assert said(tmp_path, shares_users={"anna": {"MaxJobs": 1}, "ann": {}, "zoe": {}}) == [
         "shares_users: has anna, who is not a user. Did you mean ann?"

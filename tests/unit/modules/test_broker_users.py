@@ -96,8 +96,19 @@ def test_more_users_than_ports_stop_the_run(run_module: RunModule, passwords: pa
     outcome = run_module("broker_users", users=[f"user{number}" for number in range(500)], address="10.0.0.3")
 
     assert outcome.failed
-    assert "500 current and former users, but there are 421 ports" in outcome.message
+    assert "has 421 ports, but 500 users and 0 former users need one each" in outcome.message
     assert not passwords.exists()
+
+
+def test_the_advice_for_more_users_than_ports_helps(run_module: RunModule, passwords: pathlib.Path) -> None:
+    first, second = ([f"{course}{number}" for number in range(300)] for course in ("first", "second"))
+    run_module("broker_users", users=["alice", *first], address="10.0.0.3")
+    outcome = run_module("broker_users", users=["alice", *second], address="10.0.0.3")
+
+    assert "301 users and 300 former users" in outcome.message
+    assert "take the new users out" in outcome.message and "move it away" not in outcome.message
+    for users in (["alice"], ["alice", *second]):
+        assert not run_module("broker_users", users=users, address="10.0.0.3").failed
 
 
 def test_the_reason_of_a_failure_is_not_hidden(tmp_path: pathlib.Path) -> None:
@@ -125,7 +136,7 @@ def test_the_reason_of_a_failure_is_not_hidden(tmp_path: pathlib.Path) -> None:
     )
 
     assert done.returncode == 2
-    assert "500 current and former users" in done.stdout
+    assert "500 users and 0 former users" in done.stdout
     assert "censored" not in done.stdout
 
 

@@ -26,6 +26,11 @@ COMMANDS = "+@all -@admin -@dangerous +info +keys +sort +flushdb"
 Celery needs scripts (chords), which can run forever, and Redis runs one command at a time; so each user has a Redis.
 """
 
+
+class PortsError(ValueError):
+    """There are more users than ports; the text says what to do."""
+
+
 Passwords = Mapping[str, str]
 """Passwords by user, empty for former users: RabbitMQ still has their virtual hosts."""
 
@@ -84,10 +89,15 @@ def definitions(passwords: Passwords, users: Iterable[str]) -> str:
 def redis_ports(passwords: Passwords) -> dict[str, int]:
     """Return the port of each user's Redis: it stays the same, because users keep their place among the passwords.
 
-    :raises ValueError: there were more users than ports
+    :raises PortsError: there are more users than ports
     """
     if len(passwords) > len(REDIS_PORTS):
-        raise ValueError(f"it has {len(passwords)} current and former users, but there are {len(REDIS_PORTS)} ports")
+        current = sum(map(bool, passwords.values()))
+        raise PortsError(
+            f"the broker has {len(REDIS_PORTS)} ports, but {current} users and {len(passwords) - current} former users "
+            "need one each; take the new users out of celery_broker_users and celery_broker_groups and run `up`, then "
+            f"add them again: they get the ports of former users. It can have at most {len(REDIS_PORTS)} users"
+        )
     return dict(zip(passwords, REDIS_PORTS, strict=False))
 
 

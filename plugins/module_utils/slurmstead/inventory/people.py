@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, account_name
+from ansible.module_utils.slurmstead.identity.broker import REDIS_PORTS
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean, nearest
 from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
 from ansible.module_utils.slurmstead.people import file
@@ -50,6 +51,7 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
                 ("sandbox_accounts", accounts, "shares_accounts"),
             ):
                 yield from _missing(variable, given.get(variable, ()), known, f"neither in {home} nor in {name}")
+            yield from _too_many(given, users, people)
             yield from _typos("shares_users", given.get("shares_users", ()), [*everyone, *by_hand, login])
             active = {one.name for one in people.people if one.is_active(today())}
             for one in sorted(active & {*map(str, given.get("shares_remove_users", ()))}):
@@ -64,6 +66,22 @@ def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], where: 
         if one not in known:
             advice = did_you_mean(str(one), known, f"Add {one} to one of them")
             yield Problem(variable, f"has {one}, which is {where}", advice)
+
+
+def _too_many(given: Mapping[str, Any], users: Sequence[Mapping[str, Any]], people: People) -> Iterator[Problem]:
+    """Yield that the broker has more users than ports."""
+    groups = {*map(str, given.get("celery_broker_groups", ()))}
+    lists = ((user, user.get("groups")) for user in users)
+    own = {
+        str(user.get("name")): [user.get("group"), *(more if isinstance(more, list) else ())] for user, more in lists
+    }
+    own |= {one.name: [one.group] for one in people.people}
+    names = {*map(str, given.get("celery_broker_users", ()))}
+    names |= {name for name, mine in own.items() if groups.intersection(map(str, mine))}
+    names -= {one.name for one in people.people if not one.is_active(today())}
+    if len(names) > len(REDIS_PORTS):
+        wrong = f"have {len(names)} users, but the broker can have only {len(REDIS_PORTS)}"
+        yield Problem("celery_broker_users and celery_broker_groups", wrong, "Remove users or a group")
 
 
 def _typos(variable: str, wanted: Sequence[str], known: Sequence[str]) -> Iterator[Problem]:
