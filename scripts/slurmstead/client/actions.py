@@ -49,6 +49,8 @@ def submit(
     chosen = settings.merge(file, given)
     head = heads.choose(where, place)
     with display.Bars(messages) as bars:
+        if place.get("head") and not where.get("head"):
+            bars.note(f"{project / settings.FILE} names the head node: {head.host}")
 
         def said(connection: Connection, job: Job) -> None:
             _print_job(out, job)

@@ -44,13 +44,14 @@ def find(folder: pathlib.Path, settings: Settings) -> dict[str, Any] | None:
 def read(folder: pathlib.Path, name: str) -> str:
     """Return requirements as one text in pip's format.
 
-    :raises UsageError: they cannot be converted
+    :raises UsageError: they cannot be converted, or are outside of the folder
     """
     path = folder / name
+    _check_inside(folder, path)
     if path.name == "uv.lock":
         return _export(path)
     if path.suffix != ".toml":
-        return "\n".join(_lines(path.resolve(), ())) + "\n"
+        return "\n".join(_lines(folder, path.resolve(), ())) + "\n"
     try:
         data = tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -60,17 +61,26 @@ def read(folder: pathlib.Path, name: str) -> str:
     return from_lock(data, name)
 
 
-def _lines(path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
+def _check_inside(folder: pathlib.Path, path: pathlib.Path) -> None:
+    """Refuse a file outside of the folder: the folder may be another user's, and its requirements are sent away."""
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"the requirements of {folder} are in {path.resolve()}, which is outside of it", "Copy them into it."
+        )
+
+
+def _lines(folder: pathlib.Path, path: pathlib.Path, above: tuple[pathlib.Path, ...]) -> list[str]:
     """Return the lines of a requirements file, with those of the files that it includes in their place."""
     if path in above:
         return []
+    _check_inside(folder, path)
     if not path.is_file():
         raise UsageError(f"{above[-1] if above else path} includes {path.name}, which does not exist")
     lines = []
     for line in CONTINUED.sub(_joined, _text(path)).splitlines():
         include = INCLUDE.match(line.strip())
         if include and not re.match(r"\w+://", include["path"]) and line.strip().startswith(("-r", "--requirement")):
-            lines += _lines((path.parent / include["path"]).resolve(), (*above, path))
+            lines += _lines(folder, (path.parent / include["path"]).resolve(), (*above, path))
         elif include:
             raise UsageError(f"{path}: {line.strip()!r} cannot be used on nodes", "Create a lock: uv pip compile.")
         else:

@@ -70,6 +70,18 @@ def test_a_head_node_that_does_not_answer_ends_with_3_within_ten_seconds(
     assert "closed did not answer" in capsys.readouterr().err
 
 
+def test_a_head_node_that_the_folder_chooses_is_named_before_it_is_used(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config").write_text("Host closed\n  HostName 127.0.0.1\n  Port 9\n")
+    (tmp_path / "stead.toml").write_text('head = "closed"\n')
+    (tmp_path / "main.py").write_text("")
+
+    cli.main(["submit", str(tmp_path), "--ssh-config", str(tmp_path / "config")])
+
+    assert capsys.readouterr().err.startswith(f"stead: {tmp_path}/stead.toml names the head node: closed\n")
+
+
 @pytest.mark.slow
 def test_a_head_node_that_is_busy_gets_more_time_than_one_that_is_off(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

@@ -55,6 +55,20 @@ def test_included_files_stand_in_their_place(tmp_path: pathlib.Path) -> None:
     assert environment.read(tmp_path, "requirements.txt") == "a\nb==1 --hash=sha256:aa\nc\n"
 
 
+@pytest.mark.parametrize("way", ["a setting", "a line", "a link"])
+def test_no_file_outside_of_the_folder_is_sent(tmp_path: pathlib.Path, way: str) -> None:
+    """The folder may be another user's, and name another head node."""
+    secret, folder = tmp_path / "id_ed25519", tmp_path / "folder"
+    secret.write_text("secret\n")
+    folder.mkdir()
+    if way == "a link":
+        (folder / "requirements.txt").symlink_to(secret)
+    else:
+        write(folder, requirements_txt="-r ../id_ed25519\n" if way == "a line" else "")
+    with pytest.raises(UsageError, match="which is outside of it"):
+        environment.find(folder, Settings(requirements=str(secret) if way == "a setting" else None))
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [
