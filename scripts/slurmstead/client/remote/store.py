@@ -68,6 +68,9 @@ class Store:
             self.root.parent.mkdir(parents=True, exist_ok=True)
             for directory in (self.root, self.runs, self.environments, self.library, self.incoming, self.projects):
                 directory.mkdir(mode=0o700, exist_ok=True)
+            if not (ignored := self.root / ".steadignore").exists():
+                # A notebook may submit its user's home, which contains the store.
+                write(ignored, b"*\n")
         except OSError as error:
             if error.errno in FULL:
                 raise

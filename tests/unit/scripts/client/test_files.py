@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from slurmstead.client import files
+from slurmstead.client.remote.store import Store
 from slurmstead.errors import UsageError
 
 
@@ -197,3 +198,13 @@ def test_a_directory_that_goes_while_the_folder_is_read_is_not_submitted(
 def test_what_is_no_folder_is_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
         files.collect(tmp_path / "none")
+
+
+def test_a_home_is_submitted_without_its_earlier_runs(tmp_path: pathlib.Path) -> None:
+    home = write(tmp_path / "alice", {"main.py": ""})
+    store = Store(home / "slurmstead")
+    store.make()
+    write(store.runs, {"1/input/main.py": "", "1/stdout": ""})
+
+    assert submitted(home) == ["main.py", "slurmstead/"]
+    assert submitted(store.run("1") / "input") == ["main.py"], "a run can be submitted again by its path"
