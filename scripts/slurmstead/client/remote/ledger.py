@@ -81,9 +81,10 @@ class Ledger:
 
     def find(self, rows: list[slurm.Row], run: str) -> None:
         """Record jobs that are missing here but are in Slurm's queue or have already started."""
+        # Jobs that ended before the attempt are of a removed run with this ID; one that ran since has left its mark.
+        own = (row for row in rows if row.run == run and not (row.ended and 0 < row.end < self.tried.get(row.chunk, 0)))
         # Of several jobs the newest that has not ended: an earlier one was withdrawn.
-        own = sorted((row for row in rows if row.run == run), key=lambda row: (not row.ended, int(row.job)))
-        seen = {row.chunk: row.job for row in own}
+        seen = {row.chunk: row.job for row in sorted(own, key=lambda row: (not row.ended, int(row.job)))}
         for chunk in range(len(self.parts)):
             try:
                 seen[chunk] = os.readlink(self._started / str(chunk))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from slurmstead.client import bundle
-from slurmstead.client.remote import arrays, commands, main, states, submission
+from slurmstead.client.remote import arrays, commands, main, slurm, states, submission
 from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
@@ -107,6 +107,17 @@ def test_a_job_that_slurm_forgot_is_found_by_what_it_began(store: Store, fake_sl
 
     assert submit(store) == ["1"]
     assert len(fake_slurm.jobs) == 1
+
+
+def test_the_ended_job_of_a_removed_run_is_not_that_of_a_new_run(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For some minutes (MinJobAge), Slurm still lists the job of a run whose directory the user removed."""
+    cut_before_slurm(store, fake_slurm, monkeypatch)
+    ended = slurm.parse_queue("2026-01-01T00:00:00|7|N/A|COMPLETED|None|node1|stead:r1:0")
+    fake_slurm.queue = lambda: ended  # type: ignore[method-assign]
+
+    assert submit(store) == ["1"]
 
 
 def test_a_job_is_found_again_although_the_ledger_cannot_be_read(store: Store, fake_slurm: FakeSlurm) -> None:
