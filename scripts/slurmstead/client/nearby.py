@@ -29,6 +29,7 @@ def copy(
     wanted = list(files)
     try:
         for number, path in enumerate(wanted, start=1):
+            _remove_links(target, path)
             _one(source / path, target / path, [directory / path for directory in like])
             report(number / len(wanted))
     except OSError as error:
@@ -41,6 +42,14 @@ def failure(error: OSError) -> SteadError:
     if error.errno in FULL:
         return TaskError(f"the disk is full: {error}", "Free some space there, then repeat the command.")
     return UsageError(f"not every file could be copied: {error}", "Exclude it in .steadignore, or repeat the command.")
+
+
+def _remove_links(target: pathlib.Path, path: str) -> None:
+    """Remove links of an earlier attempt where directories must be: a copy would follow them and change other files."""
+    below = [*reversed(pathlib.PurePath(path).parents), pathlib.PurePath(path)]
+    for directory in below[1:] if path.endswith("/") else below[1:-1]:
+        if (target / directory).is_symlink():
+            (target / directory).unlink()
 
 
 def _one(source: pathlib.Path, target: pathlib.Path, like: Iterable[pathlib.Path]) -> None:

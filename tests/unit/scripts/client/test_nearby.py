@@ -45,6 +45,21 @@ def test_files_links_and_directories_are_copied(source: pathlib.Path, tmp_path: 
     assert seen[-1] == 1.0
 
 
+def test_a_directory_that_was_a_link_in_an_earlier_attempt_changes_no_file_elsewhere(
+    source: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    target, elsewhere = tmp_path / "target", tmp_path / "elsewhere"
+    for directory in (target, elsewhere):
+        directory.mkdir()
+    (elsewhere / "run").write_text("precious")
+    for name in ("a", "empty"):
+        (target / name).symlink_to(elsewhere)
+    nearby.copy(source, FILES, target, (), ignore)
+
+    assert [(place / "run").read_text() for place in (elsewhere, target / "a")] == ["precious", "run"]
+    assert not (target / "empty").is_symlink() and (target / "empty").is_dir()
+
+
 def test_an_unchanged_file_is_a_hard_link_and_a_changed_one_is_not(
     source: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
