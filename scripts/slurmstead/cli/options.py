@@ -1,5 +1,6 @@
 """Options that several verbs of scripts/stead share."""
 
+import difflib
 import pathlib
 import re
 from typing import Annotated
@@ -9,7 +10,14 @@ from rich.text import Text
 
 from slurmstead.cli.consoles import messages
 from slurmstead.errors import UsageError
+from slurmstead.paths import PLAYBOOKS
 from slurmstead.site import find
+
+TAGS = re.compile(r"^ *tags: \[(.+)\]$", re.MULTILINE)
+"""The tags of a play or task."""
+
+SPECIAL_TAGS = {"all", "always", "never", "tagged", "untagged"}
+"""Tags that Ansible knows without a task that has them."""
 
 
 def _found() -> pathlib.Path:
@@ -30,6 +38,21 @@ def _given(parameter: typer.CallbackParam, text: str | None) -> str | None:
     return text
 
 
+def _tags(parameter: typer.CallbackParam, text: str | None) -> str | None:
+    """Refuse a tag that no playbook has: Ansible would run nothing and report success.
+
+    :raises UsageError: it is mistyped, or the text has none
+    """
+    playbooks = "".join(path.read_text() for path in PLAYBOOKS.glob("*.yml")) if text else ""
+    known = SPECIAL_TAGS.union(*(tags.split(", ") for tags in TAGS.findall(playbooks)))
+    for tag in (_given(parameter, text) or "").split(","):
+        if tag and tag.strip() not in known:
+            near = difflib.get_close_matches(tag, known, n=1)
+            advice = f"Did you mean {near[0]}?" if near else f"Choose from {', '.join(sorted(known - SPECIAL_TAGS))}."
+            raise UsageError(f"--tags: no task has the tag {tag!r}", advice)
+    return text
+
+
 Inventory = Annotated[
     pathlib.Path,
     typer.Option(
@@ -47,7 +70,7 @@ Wake = Annotated[
     typer.Option("--wake", help="Wake machines that sleep; otherwise they get no jobs until this is done there."),
 ]
 Limit = Annotated[str | None, typer.Option(help="Work on these hosts only.", metavar="HOSTS", callback=_given)]
-Tags = Annotated[str | None, typer.Option(help="Run only the tasks with these tags.", metavar="TAGS", callback=_given)]
+Tags = Annotated[str | None, typer.Option(help="Run only the tasks with these tags.", metavar="TAGS", callback=_tags)]
 
 WhenIdle = Annotated[bool, typer.Option("--when-idle", help="Wait for running jobs; start no new ones meanwhile.")]
 CancelJobs = Annotated[bool, typer.Option("--cancel-jobs", help="Cancel running jobs; pending jobs stay in the queue.")]

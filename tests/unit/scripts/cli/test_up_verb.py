@@ -31,6 +31,26 @@ def test_empty_tags_are_not_everything(project, stead, capsys):
     assert "To work on everything, leave --tags out." in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", ["up", "drift"])
+@pytest.mark.parametrize(
+    ("tags", "advice"),
+    [("slurm,acounts", "Did you mean accounts?"), ("everything", "Choose from accounting, accounts, broker, ")],
+)
+def test_a_mistyped_tag_is_refused(project, stead, capsys, verb, tags, advice):
+    assert stead(verb, "--tags", tags, "-i", project.inventory("here")) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert f"no task has the tag {tags.rpartition(',')[2]!r}" in said and advice in said
+
+
+@pytest.mark.parametrize("tags", ["accounts, slurm", "all", "untagged,broker"])
+def test_tags_of_playbooks_and_of_ansible_are_accepted(project, stead, monkeypatch, tags):
+    runs = []
+    monkeypatch.setattr(cluster, "_carry_out", lambda *_, **options: runs.append(options["tags"]))
+
+    assert stead("up", "--tags", tags, "-i", project.inventory("here")) == ExitCode.OK
+    assert runs == [tags]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "words"),
