@@ -61,12 +61,14 @@ def _digest(content: bytes) -> str:
 
 
 def main() -> None:
-    """Write the wheel into a directory, and print its path."""
+    """Write the wheel into a directory, where it replaces older ones, and print its path."""
     if len(sys.argv) != 2:
         sys.exit("Usage: wheel.py DIRECTORY")
     name, content = build()
     path = pathlib.Path(sys.argv[1]) / name
     path.parent.mkdir(parents=True, exist_ok=True)
+    for older in path.parent.glob(f"{NAME.replace('-', '_')}-*.whl"):
+        older.unlink()
     path.write_bytes(content)
     sys.stdout.write(f"{path}\n")
 

@@ -40,8 +40,10 @@ def test_a_pathspec_that_is_too_old_is_replaced() -> None:
     assert "Requires-Dist: pathspec>=0.12\n" in metadata
 
 
-def test_the_file_runs_without_our_packages(tmp_path: pathlib.Path) -> None:
+def test_the_file_runs_without_our_packages_and_replaces_an_older_wheel(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "slurmstead_client-0.1.0+0123456789ab-py3-none-any.whl").write_bytes(b"")
     command = [sys.executable, "-I", "-S", wheel.__file__, str(tmp_path)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     assert pathlib.Path(said).read_bytes() == wheel.build()[1]
+    assert list(tmp_path.glob("*.whl")) == [pathlib.Path(said)]
