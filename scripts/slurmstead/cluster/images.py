@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from slurmstead import rooms
+from slurmstead.cluster import operations
 from slurmstead.errors import UsageError
 from slurmstead.paths import PLAYBOOKS
 from slurmstead.runner import playbook
@@ -89,7 +90,7 @@ def run(console: Console, inventory: pathlib.Path, state: str, *, plain: bool = 
     :raises SteadError: it could not be done, or jobs of this inventory cannot run in images
     """
     listed = playbook.listed(inventory)
-    hosts = listed.get("control", {}).get("hosts", [])
+    hosts = operations.grouped(listed)["control"]
     known = listed.get("_meta", {}).get("hostvars", {})
     if not any(known.get(host, {}).get("sandbox_enabled") for host in hosts):
         raise UsageError(f"sandbox_enabled is not set in {inventory}", "Set it, then run `up`: see docs/sandbox.md.")

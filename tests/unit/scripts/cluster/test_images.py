@@ -1,12 +1,16 @@
 """What `stead image` refuses before it asks a machine, and what it sends."""
 
+import contextlib
 import pathlib
 import tarfile
 
 import pytest
+from rich.console import Console
 
 from slurmstead.cluster import images
 from slurmstead.errors import UsageError
+from slurmstead.runner import playbook
+from slurmstead.runner.outcome import Result
 
 HERE = pathlib.Path(__file__)
 
@@ -62,3 +66,14 @@ def test_a_table_says_who_uses_an_image():
         "own     -        -           no job               made by hand",
         "python  300 MiB  2026-11-26  job 0, 1, 2, 3, 4 …  Debian bookworm",
     ]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_control_node_in_a_group_of_the_group_control_is_found(monkeypatch, enabled):
+    listed = {"control": {"children": ["heads"]}, "heads": {"hosts": ["head"]}}
+    listed["_meta"] = {"hostvars": {"head": {"sandbox_enabled": enabled}}}
+    monkeypatch.setattr(playbook, "listed", lambda _: listed)
+    monkeypatch.setattr(playbook, "run", lambda *_, **__: Result("change-images.yml"))
+
+    with contextlib.nullcontext() if enabled else pytest.raises(UsageError, match="sandbox_enabled is not set"):
+        assert images.run(Console(), HERE, "listed") == images.Found([], {})
