@@ -9,7 +9,8 @@
 #SBATCH --output=worker-%A_%a.out
 
 # One worker for each task of the array, three at once; after an hour the next one begins, behind the jobs of others.
-# The QOS `low` gives way to other jobs, if the cluster has it (shares_low), and has no effect otherwise.
+# The QOS `low` gives way to other jobs, if the cluster has it (shares_low). Otherwise it has no effect, but is refused from students of a
+# course, who remove the line.
 # When Slurm ends it, it stops at once, and RabbitMQ gives its tasks to others.
 export REMAP_SIGTERM=SIGQUIT
 # `stead submit` has made an environment and named it in PATH; with sbatch it is the one that stands here.
