@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from slurmstead.cli.consoles import messages, out
-from slurmstead.cli.options import Plain
+from slurmstead.cli.options import Plain, named
 from slurmstead.errors import CheckFailed
 from slurmstead.paths import LAB_INVENTORY, lab_directory
 from slurmstead.wording import duration
@@ -20,7 +20,10 @@ app.add_typer(lab_app, name="lab")
 LabName = Annotated[
     str | None, typer.Option("--name", help="Name of the lab, if there are several.", show_default="default")
 ]
-LabInventory = Annotated[pathlib.Path, typer.Option("--inventory", "-i", help="Inventory of the machines.")]
+LabInventory = Annotated[
+    pathlib.Path,
+    typer.Option("--inventory", "-i", help="Inventory of the machines.", metavar="PATH", parser=named),
+]
 Label = Annotated[str, typer.Argument(help="Label of the snapshot, if there are several.", metavar="LABEL")]
 Release = Annotated[str | None, typer.Option("--release", help="Debian release of the machines: bookworm or trixie.")]
 Clean = Annotated[bool, typer.Option("--clean", help="Boot machines without preinstalled cluster packages.")]

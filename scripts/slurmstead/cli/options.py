@@ -38,6 +38,16 @@ def _given(parameter: typer.CallbackParam, text: str | None) -> str | None:
     return text
 
 
+def named(text: str | pathlib.Path) -> pathlib.Path:
+    """Refuse an empty path, such as an unset variable of a shell: it would be the current directory.
+
+    :raises UsageError: it is empty
+    """
+    if not str(text):
+        raise UsageError("-i is empty", "Write a path after -i, or leave -i out.")
+    return pathlib.Path(text)
+
+
 def _tags(parameter: typer.CallbackParam, text: str | None) -> str | None:
     """Refuse a tag that no playbook has: Ansible would run nothing and report success.
 
@@ -60,6 +70,8 @@ Inventory = Annotated[
         help="The site, a directory, or its hosts.yml.",
         default_factory=_found,
         show_default="STEAD_SITE, or the current directory or one above it",
+        metavar="PATH",
+        parser=named,
         callback=find.inventory,
     ),
 ]

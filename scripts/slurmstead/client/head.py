@@ -100,6 +100,10 @@ def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
     :raises NotConfigured: none is configured
     :raises UsageError: a file has an invalid key or value
     """
+    for key, text in given.items():
+        if text == "":
+            option = f"--{key.replace('_', '-')}"
+            raise UsageError(f"{option} is empty", f"Write a value after {option}, or leave {option} out.")
     path = user_file()
     own = read_toml(path)
     refuse_unknown(own, KEYS, str(path))

@@ -159,6 +159,12 @@ def test_a_host_is_neither_an_option_nor_an_address_with_a_port(given: str) -> N
         head.choose({"head": given}, {})
 
 
+@pytest.mark.parametrize("key", ["head", "ssh_config", "directory"])
+def test_an_empty_option_is_not_the_configured_value(key: str) -> None:
+    with pytest.raises(UsageError, match=f"--{key.replace('_', '-')} is empty"):
+        head.choose({"head": "given", key: ""}, {})
+
+
 @pytest.mark.parametrize(
     ("given", "in_rsync"),
     [("alice@node3", "alice@node3"), ("alice@fd00::7", "alice@[fd00::7]"), ("fe80::1%eth0", "[fe80::1%eth0]")],

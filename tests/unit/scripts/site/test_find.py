@@ -112,6 +112,13 @@ def test_a_site_that_lost_its_hosts_is_said_to_have(site, stead, capsys, monkeyp
     assert "has no hosts.yml" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("verb", [["up"], ["restore", "x.tar", "--force"], ["lab", "down"]], ids=" ".join)
+def test_an_empty_path_is_not_the_current_directory(site, stead, capsys, monkeypatch, verb):
+    monkeypatch.chdir(site)
+    assert stead(*verb, "-i", "") == ExitCode.USAGE
+    assert "-i is empty" in capsys.readouterr().err
+
+
 def test_a_site_that_another_user_put_above_us_is_not_used(site, monkeypatch):
     monkeypatch.chdir(site)
     if os.geteuid() == 0:
