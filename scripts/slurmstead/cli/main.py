@@ -86,6 +86,9 @@ def main(arguments: list[str] | None = None) -> int:
             return _say(
                 UsageError(f"{error.filename} cannot be used: {error.strerror}", "Check the path and its mode.")
             )
+        if isinstance(error, FileNotFoundError) and error.filename is None:
+            # Only getcwd(3) names no file.
+            return _say(UsageError("the current directory was removed", "Change to another directory, then try again."))
         raise
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else ExitCode.USAGE

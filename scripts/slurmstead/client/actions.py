@@ -159,8 +159,9 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
             wanted = [state for state in known if not results.is_complete(to / state.id, state)]
             jobs = [state.id for state in wanted if _left_something(state)]
             if not jobs:
-                runs = count(len(known), "run")
-                out.print(Text(f"Nothing new: the results of {runs} are already in {to}"), soft_wrap=True)
+                runs = sum(map(_left_something, known))
+                why = f"the results of {count(runs, 'run')} are already in {to}" if runs else "no run has ended"
+                out.print(Text(f"Nothing new: {why}"), soft_wrap=True)
         failures: list[SteadError] = []
         try:
             for job in jobs:

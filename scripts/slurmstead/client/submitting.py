@@ -283,6 +283,11 @@ def order_of(
         refuse_nul(word for item in listed for word in item)
         if not listed:
             raise UsageError("the list of items is empty", "Give at least one item.")
+        if len(listed) > arrays.MAX_TASKS:
+            raise UsageError(
+                f"the list has {len(listed)} items, but a run can have at most {arrays.MAX_TASKS} tasks",
+                "Split it into several calls.",
+            )
         if settings.array:
             raise UsageError(f"a map creates its own array, but `array` is {settings.array!r}", "Remove `array`.")
         settings = dataclasses.replace(settings, array=f"0-{len(listed) - 1}")

@@ -143,7 +143,7 @@ def serve(request: Request, program: bytes, out: BinaryIO) -> int:
     except Refusal as refusal:
         said = {"error": {"kind": refusal.kind, "text": str(refusal), "hint": refusal.hint}}
     except OSError as error:
-        said = {"error": _os_error(error)}
+        said = {"error": _os_error(error, request["action"])}
     except Exception:
         said = {"error": {"kind": "task", "text": traceback.format_exc(), "hint": ""}}
     stream = sys.stderr.buffer if request["action"] == "log" else out
@@ -152,15 +152,13 @@ def serve(request: Request, program: bytes, out: BinaryIO) -> int:
     return 1 if "error" in said else 0
 
 
-def _os_error(error: OSError) -> dict[str, str]:
+def _os_error(error: OSError, action: str) -> dict[str, str]:
     where = f": {error.filename}" if error.filename else ""
     host = os.uname().nodename
     if error.errno in store.FULL:
         text = f"the disk is full on {host} ({store.FULL[error.errno]}){where}"
-        return {
-            "kind": "task",
-            "text": text,
-            "hint": "Nothing was submitted. Free some space there, then run the command again.",
-        }
+        nothing = "Nothing was submitted. " if action in ("begin", "submit", "rerun") else ""
+        hint = f"{nothing}Free some space there, then run the command again."
+        return {"kind": "task", "text": text, "hint": hint}
     hint = "Check there that the share is mounted." if error.errno in (errno.ESTALE, errno.EIO) else ""
     return {"kind": "task", "text": f"{error.strerror} on {host}{where}", "hint": hint}

@@ -82,6 +82,18 @@ def test_a_head_node_that_the_folder_chooses_is_named_before_it_is_used(
     assert capsys.readouterr().err.startswith(f"stead: {tmp_path}/stead.toml names the head node: closed\n")
 
 
+@pytest.mark.parametrize("verb", [["jobs"], ["logs", "7"], ["cancel", "7"], ["fetch", "7"]], ids=lambda verb: verb[0])
+def test_a_current_directory_that_was_removed_is_named(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: list[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    assert cli.main([*verb, "--head", "h"]) == ExitCode.USAGE
+    assert "the current directory was removed" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_a_head_node_that_is_busy_gets_more_time_than_one_that_is_off(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch

@@ -267,3 +267,23 @@ def test_a_cluster_writes_nowhere_else(head: Head, tmp_path: pathlib.Path, path:
         fetch(head, tmp_path)
 
     assert head.copied == []
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (["pending", "pending"], "Nothing new: no run has ended\n"),
+        (["completed", "pending"], "Nothing new: the results of 1 run are already in "),
+    ],
+)
+def test_runs_that_wait_are_not_said_to_be_fetched(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, states: list[str], said: str
+) -> None:
+    found = [dataclasses.replace(STATE, state=state, tasks=()) for state in states]
+    monkeypatch.setattr(actions, "Connection", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(actions, "_look", lambda *_: found)
+    monkeypatch.setattr(results, "is_complete", lambda _, state: state.ended)
+    out = io.StringIO()
+    actions.fetch(Console(file=out), Console(file=out), heads.Head("h"), [], tmp_path, everything=True)
+
+    assert out.getvalue().startswith(said)

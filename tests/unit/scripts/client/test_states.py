@@ -205,6 +205,21 @@ def test_a_run_is_cancelled_although_the_disk_is_full(
     assert fake_slurm.cancelled == ["1", "2"]
 
 
+@pytest.mark.parametrize(("action", "says_it"), [("submit", True), ("jobs", False)])
+def test_a_full_disk_is_said_to_stop_a_submission_only_where_it_does(
+    chunks: Store, monkeypatch: pytest.MonkeyPatch, action: str, says_it: bool
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(main, "answer", full)
+    out = io.BytesIO()
+
+    assert main.serve({"action": action, "directory": str(chunks.root)}, b"", out) == 1
+    assert (b"Nothing was submitted" in out.getvalue()) == says_it
+    assert b"Free some space there" in out.getvalue()
+
+
 def test_a_name_that_is_empty_is_no_run(chunks: Store) -> None:
     """In a script, `stead cancel "$JOB"` without JOB must not cancel the only run."""
     with pytest.raises(WrongRequest, match="is empty"):

@@ -174,3 +174,8 @@ def test_only_the_newest_runs_are_remembered(monkeypatch: pytest.MonkeyPatch, ow
         known.remember(HEAD, Job(f"r{number}", (str(number),), "/"))
 
     assert len(list((own_home / ".local/state/slurmstead/client/runs").iterdir())) == 2
+
+
+def test_a_list_with_too_many_items_is_refused_by_our_own_exception(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="1000001 items, but a run can have at most 1000000 tasks"):
+        submitting.order_of(tmp_path, Settings(), ["x"] * 1_000_001)
