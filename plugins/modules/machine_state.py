@@ -51,6 +51,7 @@ ansible_facts:
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
     jupyterhub_exists: {description: Whether this machine has a hub for notebooks., type: bool}
+    julia_exists: {description: Whether the command of the role julia is here., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
     router_exists: {description: Whether this machine is the router of an inside network., type: bool}
     sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
@@ -97,6 +98,9 @@ BROKER_NEEDS = {"rabbitmq-server", "redis-server"}
 
 POWER_SAVING = Path("/etc/slurmstead/power.json")
 """What only the role power writes."""
+
+JULIA, JULIA_ONLY = Path("/usr/local/bin/julia"), b"/default-$(uname -m)/bin/julia"
+"""The command of the role julia, and what another one of this name does not contain."""
 
 LOGIN = Path("/etc/slurmstead/login-users")
 """See login/pam.py."""
@@ -249,6 +253,7 @@ def main() -> None:
         "accounting_exists": ACCOUNTING.exists(),
         "broker_exists": BROKER.exists() and BROKER_NEEDS <= {*packages},
         "jupyterhub_exists": JUPYTERHUB.exists(),
+        "julia_exists": JULIA.is_file() and JULIA_ONLY in JULIA.read_bytes(),
         "login_exists": LOGIN.exists(),
         "package_cache_exists": PACKAGE_CACHE.exists(),
         "power_saving_exists": POWER_SAVING.exists(),

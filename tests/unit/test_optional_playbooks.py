@@ -123,6 +123,13 @@ def test_a_machine_loses_what_it_has_when_its_variable_is_gone(
     assert f"TASK [{role} : " in said
 
 
+def test_nodes_lose_the_julia_command_without_versions(play: Play, tmp_path: pathlib.Path) -> None:
+    said = play(seen_before(tmp_path, "node1", "julia_exists"), "install-julia.yml", limit="node1")
+
+    assert "TASK [julia : command | " in said
+    assert "TASK [julia : Install the versions" not in said
+
+
 def test_a_slurmdbd_of_the_site_keeps_its_files(play: Play, tmp_path: pathlib.Path) -> None:
     seen, site = seen_before(tmp_path, "node2", "accounting_exists"), {"AccountingStorageHost": "records"}
 

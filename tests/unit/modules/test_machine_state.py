@@ -111,6 +111,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "accounting_exists": False,
         "broker_exists": False,
         "jupyterhub_exists": False,
+        "julia_exists": False,
         "login_exists": False,
         "package_cache_exists": False,
         "power_saving_exists": False,
@@ -119,6 +120,18 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "router_exists": False,
         "vpn_exists": False,
     }
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_julia_command_of_another_is_not_ours(
+    run_module: RunModule, machine_state: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    ours = ROOT / "roles/julia/templates/julia.j2"
+    (tmp_path / "other").write_text("#!/bin/sh\nexec /opt/julia/bin/julia\n")
+    for path, found in ((ours, True), (tmp_path / "other", False), (tmp_path, False)):
+        monkeypatch.setattr(machine_state, "JULIA", path)
+        done = run_module("machine_state", releases=SUPPORTED, address="10.77.0.1")
+        assert done.result["ansible_facts"]["julia_exists"] == found
 
 
 @pytest.mark.usefixtures("machine")
