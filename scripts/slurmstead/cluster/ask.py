@@ -22,16 +22,18 @@ def ask(
     unasked: SteadError,
     plain: bool,
     extra_vars: Mapping[str, str] | None = None,
+    progress: type[Progress] = Progress,
 ) -> Mapping[str, Any]:
     """Run a playbook, with progress on `console`, and return what a module of it returned.
 
     :param key: what the module returns when it has answered
     :param unasked: what is wrong if the run succeeded without an answer
+    :param progress: how the run is shown
     :raises SteadError: there is no answer
     """
-    with Progress(console, name) as progress:
+    with progress(console, name) as shown:
         result = playbook.run(
-            PLAYBOOKS / name, inventory.absolute(), extra_vars=extra_vars or {}, plain=plain, observer=progress
+            PLAYBOOKS / name, inventory.absolute(), extra_vars=extra_vars or {}, plain=plain, observer=shown
         )
     if found := result.answer(module, key):
         return found

@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from slurmstead.cluster.ask import ask
 from slurmstead.errors import CheckFailed, SteadError, UsageError
-from slurmstead.paths import PLAYBOOKS
-from slurmstead.runner import playbook
 from slurmstead.runner.events import Event, HostEnded
-from slurmstead.runner.outcome import Result
 from slurmstead.runner.progress import Progress
 from slurmstead.wording import count
 
@@ -52,14 +50,6 @@ class Report:
         return json.dumps({"ok": not self.findings, **dataclasses.asdict(self)}, indent=2)
 
 
-def parse(result: Result) -> Report | None:
-    """Return the report of run-doctor.yml, or None if the playbook did not get that far."""
-    for judged in result.results_of("doctor_findings"):
-        if "findings" in judged:
-            return Report(judged["machines"], tuple(Finding(**finding) for finding in judged["findings"]))
-    return None
-
-
 class _Progress(Progress):
     """Progress without the message of the task that fails because of what it found; the report shows that."""
 
@@ -91,14 +81,16 @@ def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Re
 
     :raises SteadError: the check could not be completed
     """
-    with _connections() as variables, _Progress(console, "run-doctor.yml") as progress:
-        result = playbook.run(
-            PLAYBOOKS / "run-doctor.yml", inventory, extra_vars=variables, plain=plain, observer=progress
+    unasked = CheckFailed(f"nothing was checked: {inventory} has no machine", "Add machines to it.")
+    with _connections() as variables:
+        judged = ask(
+            *(console, "run-doctor.yml", inventory, "doctor_findings", "findings"),
+            unasked=unasked,
+            extra_vars=variables,
+            plain=plain,
+            progress=_Progress,
         )
-    report = parse(result)
-    if report is not None:
-        return report
-    raise result.error or CheckFailed(f"nothing was checked: {inventory} has no machine", "Add machines to it.")
+    return Report(judged["machines"], tuple(Finding(**finding) for finding in judged["findings"]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,16 +116,14 @@ def explain(console: Console, inventory: pathlib.Path, job: str, *, plain: bool 
         raise UsageError(
             f"--job {job} is not the number of a job", "Give a number that `squeue` shows, such as 7 or 7_2."
         )
-    with _Progress(console, "explain-job.yml") as progress:
-        told = playbook.run(
-            PLAYBOOKS / "explain-job.yml", inventory, extra_vars={"job_number": job}, plain=plain, observer=progress
-        )
-    for result in told.results_of("doctor_job"):
-        if "lines" in result:
-            return Explanation(tuple(result["lines"]), result["hopeless"])
-    raise told.error or CheckFailed(
-        f"nothing was asked: {inventory} has no control node", "Add it to the group control."
+    told = ask(
+        *(console, "explain-job.yml", inventory, "doctor_job", "lines"),
+        unasked=CheckFailed(f"nothing was asked: {inventory} has no control node", "Add it to the group control."),
+        extra_vars={"job_number": job},
+        plain=plain,
+        progress=_Progress,
     )
+    return Explanation(tuple(told["lines"]), told["hopeless"])
 
 
 def print_report(console: Console, report: Report) -> None:

@@ -3,15 +3,12 @@
 import dataclasses
 import json
 import pathlib
-from collections.abc import Mapping
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from slurmstead.cluster.ask import ask
 from slurmstead.errors import CheckFailed
-from slurmstead.paths import PLAYBOOKS
-from slurmstead.runner import playbook
 from slurmstead.runner.events import Event, HostEnded
 from slurmstead.runner.progress import Progress
 from slurmstead.wording import count
@@ -44,16 +41,6 @@ class Report:
         return json.dumps({"ok": self.ok, "checks": [dataclasses.asdict(check) for check in self.checks]}, indent=2)
 
 
-def parse(results: list[Mapping[str, Any]]) -> Report | None:
-    """Return the report of the module slurm_smoke, or None if the playbook did not get that far."""
-    for result in results:
-        if "checks" in result:
-            fields = [field.name for field in dataclasses.fields(Check)]
-            checks = ({name: check.get(name, "") for name in fields} for check in result["checks"])
-            return Report(tuple(Check(**{**check, "ok": bool(check["ok"])}) for check in checks))
-    return None
-
-
 class _Progress(Progress):
     """Progress without the message of the task that fails because of failed checks; the report shows them."""
 
@@ -72,14 +59,16 @@ def run(console: Console, inventory: pathlib.Path, *, plain: bool = False) -> Re
 
     :raises SteadError: the test could not be run
     """
-    with _Progress(console, "smoke-test.yml") as progress:
-        result = playbook.run(PLAYBOOKS / "smoke-test.yml", inventory, plain=plain, observer=progress)
-    report = parse(result.results_of("slurm_smoke"))
-    if report is not None:
-        return report
-    raise result.error or CheckFailed(
-        f"nothing was tested: {inventory} has no host for the smoke test", "Add machines to it."
+    found = ask(
+        *(console, "smoke-test.yml", inventory, "slurm_smoke", "checks"),
+        unasked=CheckFailed(f"nothing was tested: {inventory} has no host for the smoke test", "Add machines to it."),
+        plain=plain,
+        progress=_Progress,
     )
+    checks = (
+        {field.name: check.get(field.name, "") for field in dataclasses.fields(Check)} for check in found["checks"]
+    )
+    return Report(tuple(Check(**{**check, "ok": bool(check["ok"])}) for check in checks))
 
 
 def print_report(console: Console, report: Report) -> None:

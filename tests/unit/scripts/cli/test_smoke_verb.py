@@ -34,7 +34,7 @@ def cluster(project, monkeypatch):
 """,
             name="smoke-test.yml",
         )
-        monkeypatch.setattr(smoke, "PLAYBOOKS", project.path)
+        monkeypatch.setattr("slurmstead.cluster.ask.PLAYBOOKS", project.path)
         return project.inventory("here")
 
     return make
@@ -69,7 +69,7 @@ def test_a_failed_check_says_what_was_expected_seen_and_what_to_do(cluster, stea
 
 
 def test_a_cluster_that_could_not_be_tested_is_not_called_good(project, stead, capsys, monkeypatch):
-    monkeypatch.setattr(smoke, "PLAYBOOKS", project.path)
+    monkeypatch.setattr("slurmstead.cluster.ask.PLAYBOOKS", project.path)
     project.playbook("- {name: Fail, ansible.builtin.fail: {msg: no sinfo}}", name="smoke-test.yml")
     assert stead("smoke", "-i", project.inventory("here"), "--json", "--plain") == ExitCode.TASK_FAILED
     assert capsys.readouterr().out == ""
@@ -78,4 +78,3 @@ def test_a_cluster_that_could_not_be_tested_is_not_called_good(project, stead, c
 
 def test_a_report_without_checks_is_not_good():
     assert not smoke.Report(()).ok
-    assert smoke.parse([{"changed": False}]) is None
