@@ -25,10 +25,10 @@ from slurmstead.wording import count
 PIPE_COLUMNS = 1000
 
 
-def choose(given: Mapping[str, str | None], jobs: Sequence[str] = ()) -> Head:
+def choose(jobs: Sequence[str], head: str | None, ssh_config: str | None, directory: str | None) -> Head:
     """Return the head node of jobs; the stead.toml of the current directory may name it."""
     _, where = settings.read(pathlib.Path.cwd())
-    return known.choose(jobs, given, where)
+    return known.choose(jobs, {"head": head, "ssh_config": ssh_config, "directory": directory}, where)
 
 
 def submit(

@@ -114,7 +114,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """List your runs and their state."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory})
+        chosen = actions.choose([], head, ssh_config, directory)
         if as_json:
             print(actions.jobs_json(chosen, latest))
         else:
@@ -135,7 +135,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Print the output of a program, even while it runs."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, [job])
+        chosen = actions.choose([job], head, ssh_config, directory)
         actions.logs(messages, chosen, job, task, follow=follow, stderr=stderr)
 
     @app.command()
@@ -150,7 +150,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Copy the results of ended jobs to this computer: each file once, verified."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, job or [])
+        chosen = actions.choose(job or [], head, ssh_config, directory)
         actions.fetch(out, messages, chosen, job or [], to, everything=everything)
 
     @app.command()
@@ -163,7 +163,7 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Cancel jobs."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, job)
+        chosen = actions.choose(job, head, ssh_config, directory)
         actions.cancel(out, messages, chosen, job)
 
     @app.command()
@@ -177,5 +177,5 @@ def register(app: typer.Typer, out: Console, messages: Console) -> None:
         """Run a job again with the files it was submitted with."""
         from slurmstead.client import actions
 
-        chosen = actions.choose({"head": head, "ssh_config": ssh_config, "directory": directory}, [job])
+        chosen = actions.choose([job], head, ssh_config, directory)
         actions.rerun(out, messages, chosen, job, identifier)
