@@ -57,12 +57,17 @@ import sqlite3
 database = sqlite3.connect("file:{notebooks.STATE}/jupyterhub.sqlite?mode=ro", uri=True)
 print(*database.execute("select state from spawners"))
 """
+PROMOTED = f"""
+import sqlite3
+sqlite3.connect("{notebooks.STATE}/jupyterhub.sqlite").executescript("update users set admin = 1")
+"""
+"""All users are what JupyterHub's own `admin_users` made of administrators."""
 
 
 @pytest.fixture(scope="module")
 def hub(release: str) -> Iterator[Hub]:
     """A hub with three profiles; alice and teacher have a password."""
-    users = {**USERS, **{name: 3000 + number for number, name in enumerate(["teacher", *CLASS])}}
+    users = {**USERS, **{name: 3000 + number for number, name in enumerate(["teacher", "ansible", *CLASS])}}
     with Cluster(release, nodes=2, packages=PACKAGES, layer=notebooks.layer(release), users=users) as cluster:
         hub = Hub(cluster, jupyterhub_profiles=PROFILES, jupyterhub_administrators=["teacher"])
         cluster.run("pwconv")  # The users of a cluster are not in /etc/shadow.
@@ -117,6 +122,34 @@ def test_only_the_password_of_a_person_opens_the_page(hub: Hub, student: Callabl
     assert student("login", "alice", "wrong") is None
     assert student("login", "bob", "") is None
     assert student("login", "root", PASSWORD) is None
+
+
+def test_an_administrator_stops_the_notebooks_of_others_and_can_do_no_more(
+    hub: Hub, student: Callable[..., Any], notebook: str
+) -> None:
+    token = student("login", "teacher", PASSWORD)
+    assert student("start", "bob", token, "small").startswith(("403", "404"))
+    assert student("poll", "alice", token) == 1
+    assert student("remove", "alice", token, "large") == 403
+    assert student("stop", "alice", token) in (202, 204)
+
+
+def test_a_user_who_leaves_the_list_is_an_administrator_no_more(hub: Hub, student: Callable[..., Any]) -> None:
+    token = student("login", "teacher", PASSWORD)
+    hub.stop()
+    hub.cluster.run("python3", "-c", PROMOTED)
+    hub.variables["jupyterhub_administrators"] = []
+    hub.configure()
+    hub.start()
+
+    assert student("poll", "teacher", token) == 0
+    assert student("stop", "alice", token) in (403, 404)
+
+
+def test_the_account_of_ansible_gets_no_notebook(hub: Hub, student: Callable[..., Any]) -> None:
+    hub.cluster.run("chpasswd", text=f"ansible:{PASSWORD}\n")
+
+    assert student("login", "ansible", PASSWORD) is None
 
 
 def test_a_notebook_is_a_job_of_its_user(hub: Hub, student: Callable[..., Any], notebook: str) -> None:
@@ -240,9 +273,9 @@ def test_a_notebook_starts_in_a_full_home_and_makes_room(hub: Hub, student: Call
 
 
 def test_a_class_that_starts_at_once_waits_in_the_queue(hub: Hub, student: Callable[..., Any]) -> None:
-    token = student("login", "teacher", PASSWORD)
+    hub.cluster.run("chpasswd", text="".join(f"{name}:{PASSWORD}\n" for name in CLASS))
     hub.cluster.run("scontrol", "update", "nodename=ALL", "state=drain", "reason=test")
-    answers = student("start_all", "teacher", token, "small", *CLASS)
+    answers = student("start_all", CLASS[0], PASSWORD, "small", *CLASS)
     waiting = hub.cluster.run("squeue", "--noheader", "--format=%u").split()
     hub.cluster.run("scancel", "--name=notebook")
     hub.cluster.run("scontrol", "update", "nodename=ALL", "state=resume")

@@ -202,10 +202,10 @@ class Authenticator(PAMAuthenticator):
     invitations = Unicode(help="Directory of the invitations.").tag(config=True)
 
     def check_allowed(self, username: str, authentication: object = None) -> bool:
-        """Refuse accounts of the system, also if they have a password."""
+        """Refuse accounts of the system and of Ansible, also if they have a password."""
         del authentication
         try:
-            return pwd.getpwnam(username).pw_uid >= FIRST_PERSON
+            return username not in self.blocked_users and pwd.getpwnam(username).pw_uid >= FIRST_PERSON
         except KeyError:
             return False
 

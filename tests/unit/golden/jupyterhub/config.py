@@ -25,7 +25,8 @@ c.JupyterHub.concurrent_spawn_limit = 0
 c.Authenticator.allow_all = True
 # Also before each start of a notebook: runuser(1) does not ask whether an account has expired.
 c.Authenticator.refresh_pre_spawn = True
-c.Authenticator.admin_users = set([])
+# Accounts of Ansible: a notebook of one could become root on its worker.
+c.Authenticator.blocked_users = set(["ansible"])
 c.PAMAuthenticator.service = "slurmstead-jupyterhub"
 c.PAMAuthenticator.open_sessions = False
 c.Authenticator.invitations = f"{STATE}/invitations"
@@ -65,6 +66,16 @@ export JUPYTER_RUNTIME_DIR=$(mktemp --directory --tmpdir notebook-XXXXXX)
 exec {cmd}
 """
 
+c.JupyterHub.load_roles = [
+    # Exactly these: without a list, JupyterHub would keep the administrators of before.
+    {"name": "admin", "users": [], "services": []},
+    {
+        "name": "administrators",
+        "scopes": ["admin-ui", "list:users", "read:users:activity", "read:servers", "delete:servers"],
+        "users": [],
+    },
+]
+
 c.JupyterHub.services = [
     {
         "name": "idle-culler",
@@ -77,7 +88,7 @@ c.JupyterHub.services = [
         ],
     }
 ]
-c.JupyterHub.load_roles = [
+c.JupyterHub.load_roles += [
     {
         "name": "idle-culler",
         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
