@@ -55,9 +55,7 @@ from ansible.module_utils.slurmstead.accounting.difference import Change
 from ansible.module_utils.slurmstead.accounting.storage import StorageError
 from ansible.module_utils.slurmstead.accounting.wanted import Declared, wanted
 from ansible.module_utils.slurmstead.identity import departures
-
-PEOPLE = range(1000, 60000)
-"""Numbers of people (Debian Policy 9.2.2)."""
+from ansible.module_utils.slurmstead.identity.accounts import is_person
 
 NO_LOGIN = ("nologin", "false", "sync")
 COMPLAINT = re.compile(r"error|problem|invalid|don't have|unknown", re.IGNORECASE)
@@ -69,7 +67,7 @@ def logins() -> list[str]:
     return sorted(
         entry.pw_name
         for entry in pwd.getpwall()
-        if entry.pw_uid in PEOPLE and entry.pw_shell.rpartition("/")[2] not in NO_LOGIN
+        if is_person(entry.pw_uid) and entry.pw_shell.rpartition("/")[2] not in NO_LOGIN
     )
 
 

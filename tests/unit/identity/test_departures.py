@@ -67,9 +67,9 @@ def test_an_account_that_was_removed_by_hand_is_forgotten() -> None:
 
 
 def test_only_accounts_of_ours_leave() -> None:
-    record = {"alice": Made(2001), "bob": Made(2002), "debian": Made(1000), "odd": Made(0)}
+    record = {"alice": Made(2001), "bob": Made(2002), "carl": Made(70001), "debian": Made(1000), "odd": Made(0)}
 
-    assert departed(record, [ALICE], ["debian"]) == {"bob": 2002}
+    assert departed(record, [ALICE], ["debian"]) == {"bob": 2002, "carl": 70001}
 
 
 def test_jobs_are_cancelled_when_a_user_leaves_and_not_later() -> None:

@@ -12,8 +12,16 @@ from typing import Any
 
 SHELL = "/bin/bash"
 
-PEOPLE = range(1000, 60000)
-"""Numeric IDs of ordinary users (login.defs(5))."""
+FIRST_PERSON = 1000
+
+
+def is_person(number: int) -> bool:
+    """Return whether a numeric ID is for ordinary users; Debian's own accounts have the others (Policy 9.2.2).
+
+    >>> [is_person(number) for number in (999, 1000, 60000, 65534, 70001)]
+    [False, True, False, False, True]
+    """
+    return FIRST_PERSON <= number < 60000 or number > 65535
 
 
 @dataclasses.dataclass(frozen=True)

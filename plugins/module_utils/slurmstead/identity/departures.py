@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ansible.module_utils.slurmstead.identity.accounts import PEOPLE, Known, User
+from ansible.module_utils.slurmstead.identity.accounts import FIRST_PERSON, Known, User
 from ansible.module_utils.slurmstead.reach import durable
 
 RECORD = Path("/var/lib/slurmstead/accounts.json")
@@ -128,7 +128,7 @@ def renewed(
 def departed(record: Record, users: Iterable[User], by_hand: Collection[str]) -> dict[str, int]:
     """Return the numeric IDs of the users who left the inventory, by name; no account that is managed by hand."""
     present = {user.name for user in users} | {*by_hand}
-    return {name: made.uid for name, made in record.items() if name not in present and made.uid in PEOPLE}
+    return {name: made.uid for name, made in record.items() if name not in present and made.uid >= FIRST_PERSON}
 
 
 def marked(record: Record, gone: Collection[str], jobs: bool, expired: Collection[str] = ()) -> dict[str, Made]:

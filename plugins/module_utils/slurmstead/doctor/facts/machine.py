@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead.identity.accounts import PEOPLE
+from ansible.module_utils.slurmstead.identity.accounts import is_person
 from ansible.module_utils.slurmstead.reach.commands import run
 
 KEY = Path("/etc/munge/munge.key")
@@ -116,13 +116,13 @@ def exports(text: str) -> list[dict[str, Any]]:
 
 def accounts() -> dict[str, tuple[int, int]]:
     """Return the numeric IDs (user, primary group) of ordinary users and of Slurm's own user, by name."""
-    users = [user for user in pwd.getpwall() if user.pw_uid in PEOPLE or user.pw_name == "slurm"]
+    users = [user for user in pwd.getpwall() if is_person(user.pw_uid) or user.pw_name == "slurm"]
     return {user.pw_name: (user.pw_uid, user.pw_gid) for user in users}
 
 
 def groups() -> dict[str, int]:
     """Return the numeric IDs of ordinary users' groups, by name."""
-    return {group.gr_name: group.gr_gid for group in grp.getgrall() if group.gr_gid in PEOPLE}
+    return {group.gr_name: group.gr_gid for group in grp.getgrall() if is_person(group.gr_gid)}
 
 
 def key(salt: str, path: Path = KEY) -> dict[str, Any]:

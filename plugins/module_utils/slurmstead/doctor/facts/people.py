@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.identity import departures
-from ansible.module_utils.slurmstead.identity.accounts import PEOPLE, Known, known
+from ansible.module_utils.slurmstead.identity.accounts import Known, is_person, known
 from ansible.module_utils.slurmstead.reach.commands import run
 
 KEYS = Path("/etc/ssh/authorized_keys.d")
@@ -35,7 +35,7 @@ def look(home_root: str, home_store: str) -> dict[str, Any]:
     """
     node = known()
     record, locked = _records()
-    users = {name: uid for name, uid in node.users.items() if uid in PEOPLE or uid == 0}
+    users = {name: uid for name, uid in node.users.items() if is_person(uid) or uid == 0 or name in record}
     homes = {name: home for name in users for home in _home(name, node.homes[name], home_root, home_store)}
     return {
         "made": {
