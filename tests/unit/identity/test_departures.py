@@ -60,6 +60,12 @@ def test_a_later_record_adopts_no_account() -> None:
     assert renewed({}, [ALICE], NODE, LOCKS, "/share/home") == {}
 
 
+def test_an_account_whose_number_was_changed_stays_ours() -> None:
+    record = renewed({"alice": Made(1999)}, [ALICE], NODE, LOCKS, "/share/home")
+
+    assert departed(renewed(record, [], NODE, LOCKS, "/share/home"), [], []) == {"alice": 2001}
+
+
 def test_an_account_that_was_removed_by_hand_is_forgotten() -> None:
     record = {"bob": Made(2002, left=True), "gone": Made(2009, left=True), "carl": Made(2003)}
 

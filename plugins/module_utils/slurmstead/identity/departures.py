@@ -120,7 +120,9 @@ def renewed(
         lock = locks.get(name, Lock())
         return record is None and node.homes.get(name) == f"{home_root}/{name}" and lock.password and not lock.stored
 
-    kept = {name: made for name, made in known.items() if name in declared or node.users.get(name) == made.uid}
+    kept = {name: made for name, made in known.items() if name not in declared and node.users.get(name) == made.uid}
+    # An administrator may have changed the number, as accounts.conflicts() advises.
+    kept |= {name: replace(known[name], uid=user.uid) for name, user in declared.items() if name in known}
     new = {name: Made(user.uid) for name, user in declared.items() if name not in node.users or adopted(name)}
     return {**new, **kept}
 
