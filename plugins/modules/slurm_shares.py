@@ -86,8 +86,8 @@ def plan(params: dict[str, Any], people: list[str]) -> list[Change]:
     """Return the differences now. Raises StorageError, and ValueError if the record of accounts cannot be read."""
     names = ("template", "low", "people", "accounts", "users", "qos")
     cluster, found = params["cluster"], present(params["host"], params["cluster"])
-    # Who left keeps the account of before, and its limits: their jobs may go on, and submit others.
-    left = {name for name, made in (departures.read() or {}).items() if made.left}
+    # Users who leave keep their accounts, and their limits: their jobs may go on, and submit others.
+    left = {*(departures.read() or {})} - {str(person["name"]) for person in params["people"]}
     people = [name for name in people if name not in left or name not in found.defaults]
     new = wanted(Declared(**{name: params[name] for name in names}), people)
     if why := [*difference.needed(params["remove_accounts"], new, found)]:

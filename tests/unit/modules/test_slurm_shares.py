@@ -12,11 +12,12 @@ from ansible.module_utils.slurmstead.identity import departures
 from ansible.module_utils.slurmstead.identity.departures import Made
 
 
-def test_who_left_keeps_the_account_and_its_limits(
-    load_module: Callable[[str], types.ModuleType], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("left", [True, False], ids=["locked", "not locked yet"])
+def test_a_user_who_leaves_keeps_the_account_and_its_limits(
+    load_module: Callable[[str], types.ModuleType], monkeypatch: pytest.MonkeyPatch, left: bool
 ) -> None:
     module = load_module("slurm_shares")
-    record = {"ann": Made(2001, left=True), "bob": Made(2002, left=True), "eve": Made(2003)}
+    record = {"ann": Made(2001, left), "bob": Made(2002, left), "eve": Made(2003)}
     monkeypatch.setattr(departures, "read", lambda: record)
     monkeypatch.setattr(module, "present", lambda *_: Present(defaults={"ann": "students"}))
     params = {"cluster": "c", "host": "h", "template": "course", "low": "none", "people": [], "accounts": {}}
