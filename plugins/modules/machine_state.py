@@ -23,6 +23,7 @@ options:
   users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
   has_people: {type: bool, default: true, description: Whether the site has a people.yml.}
   has_broker: {type: bool, default: false, description: Whether the broker of Celery is to run here.}
+  has_users: {type: bool, default: true, description: Whether the inventory defines C(accounts_users).}
   node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
   is_control: {type: bool, default: true, description: Whether the inventory says that slurmctld runs here.}
   share:
@@ -140,17 +141,27 @@ def controller_problems(is_control: bool, published: Path = CONTROLLER) -> list[
     ]
 
 
-def people_problems(gone: Mapping[str, int], record: departures.Record, known: Mapping[str, int]) -> list[str]:
-    """Return why a missing people.yml would lock accounts: those who are removed stay in the file."""
-    here = {name for name, uid in gone.items() if uid >= FIRST and known.get(name) == uid}
-    names = sorted(name for name in here if not record[name].left)
-    if not names:
-        return []
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+def lost_lists(
+    gone: Mapping[str, int], record: departures.Record, known: Mapping[str, int], has_people: bool, has_users: bool
+) -> list[str]:
+    """Return why a missing people.yml, or accounts_users that is not defined, would lock accounts."""
+    leaving = {name: record[name] for name, uid in gone.items() if known.get(name) == uid and not record[name].left}
+    people = {
+        name for name, made in leaving.items() if (made.uid >= FIRST if made.in_people is None else made.in_people)
+    }
+    lost = []
+    if people and not has_people:
+        lost += [("files/people.yml is missing", people, "restore the file, or write `people: []` into it")]
+    if (users := leaving.keys() - people) and not has_users:
+        lost += [("accounts_users is not defined", users, "restore it, or write `accounts_users: []`")]
     return [
-        f"files/people.yml is missing, so {shown} would be locked and lose their jobs; restore the file, or write "
-        "`people: []` into it if all of them leave"
+        f"{wrong}, so {_some(sorted(names))} would be locked and lose their jobs; {advice} if all of them leave"
+        for wrong, names, advice in lost
     ]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:
@@ -215,6 +226,7 @@ def main() -> None:
             "users": {"type": "list", "elements": "dict", "default": []},
             "has_people": {"type": "bool", "default": True},
             "has_broker": {"type": "bool", "default": False},
+            "has_users": {"type": "bool", "default": True},
             "node": {"type": "dict", "default": {}},
             "is_control": {"type": "bool", "default": True},
             "share": {"type": "dict", "default": {}},
@@ -237,7 +249,7 @@ def main() -> None:
     gone, known = departures.departed(record, users, ()), accounts.known()
     problems = [
         *unreadable,
-        *([] if module.params["has_people"] else people_problems(gone, record, known.users)),
+        *lost_lists(gone, record, known.users, module.params["has_people"], module.params["has_users"]),
         *controller_problems(module.params["is_control"]),
         *release_problems(release, module.params["releases"]),
         *(broker_problems(release) if module.params["has_broker"] else []),

@@ -23,7 +23,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 lists, dicts = dict(type="list"), dict(type="dict")
 options = dict(releases=dicts, groups=lists, users=lists, address=dict(), node=dicts, share=dicts)
-options |= dict(has_people=dict(type="bool"), is_control=dict(type="bool"))
+options |= {name: dict(type="bool") for name in ("has_people", "has_users", "is_control")}
 module = AnsibleModule(argument_spec=options)
 seen = json.loads(%r)[module.params["address"]]
 facts = {"packages": [], "slurm_version": seen["version"]}

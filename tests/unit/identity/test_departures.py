@@ -36,11 +36,11 @@ LOCKS = {name: Lock(password=True) for name in NODE.users}
 def test_an_account_that_is_created_now_is_ours() -> None:
     dora = User("dora", 2004, "dora", (), "", "/bin/bash", ())
 
-    assert renewed({}, [dora], NODE, LOCKS, "/share/home") == {"dora": Made(2004)}
+    assert renewed({}, [dora], NODE, LOCKS, "/share/home") == {"dora": Made(2004, in_people=False)}
 
 
 def test_the_first_record_adopts_what_earlier_versions_created() -> None:
-    assert renewed(None, [ALICE], NODE, LOCKS, "/share/home") == {"alice": Made(2001)}
+    assert renewed(None, [ALICE], NODE, LOCKS, "/share/home") == {"alice": Made(2001, in_people=False)}
 
 
 @pytest.mark.parametrize(

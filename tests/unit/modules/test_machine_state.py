@@ -181,21 +181,28 @@ def test_what_shows_a_role_is_removed_last(machine_state: types.ModuleType, role
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_missing_list_of_people_locks_no_account(
+def test_a_missing_list_locks_no_account(
     run_module: RunModule, machine_state: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = {name: machine_state.departures.Made(uid) for name, uid in {"ann": 10002, "bob": 10003, "eve": 2001}.items()}
-    record = {**made, "old": machine_state.departures.Made(10009, left=True)}
+    made = machine_state.departures.Made
+    record = {
+        **{name: made(uid) for name, uid in {"ann": 10002, "bob": 10003, "eve": 2001}.items()},
+        **{"old": made(10009, left=True), "kim": made(2002, in_people=True), "leo": made(10050, in_people=False)},
+    }
     known = machine_state.accounts.Known({name: made.uid for name, made in record.items()}, {}, {})
-    gone = machine_state.departures.Made(10004)
-    monkeypatch.setattr(machine_state.departures, "read", lambda path: {**record, "deleted": gone})
+    monkeypatch.setattr(machine_state.departures, "read", lambda path: {**record, "deleted": made(10004)})
     monkeypatch.setattr(machine_state.accounts, "known", lambda: known)
     given = {"releases": SUPPORTED, "address": "10.77.0.1", "users": [{"name": "bob", "uid": 10003}]}
 
     assert run_module("machine_state", **given).result["problems"] == []
     (problem,) = run_module("machine_state", has_people=False, **given).result["problems"]
     assert problem.startswith(
-        "files/people.yml is missing, so ann would be locked and lose their jobs; restore the file"
+        "files/people.yml is missing, so ann, kim would be locked and lose their jobs; restore the file"
+    )
+    (problem,) = run_module("machine_state", has_users=False, **given).result["problems"]
+    assert problem == (
+        "accounts_users is not defined, so eve, leo would be locked and lose their jobs; restore it, or write "
+        "`accounts_users: []` if all of them leave"
     )
 
 

@@ -7,6 +7,7 @@ import pathlib
 
 import pytest
 
+from ansible.module_utils.slurmstead.identity.accounts import wanted
 from ansible.module_utils.slurmstead.people import file, table
 from ansible.module_utils.slurmstead.people.accounts import accounts
 from ansible.module_utils.slurmstead.people.change import changed, difference, merged
@@ -204,6 +205,7 @@ def test_who_is_removed_or_expired_has_no_account() -> None:
     assert [(user["name"], user["expires"]) for user in found["users"]] == [("ann", "2027-02-28")]
     assert found["groups"] == [{"name": "course", "gid": 10004}]
     assert found["expired"] == ["bob"]
+    assert wanted([], found["users"])[1][0].in_people
 
 
 def test_a_file_that_is_not_there_has_no_people(tmp_path: pathlib.Path) -> None:

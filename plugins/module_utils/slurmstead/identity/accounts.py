@@ -45,6 +45,8 @@ class User:
     keys: tuple[str, ...]
     expires: str = ""
     """first day, in UTC, on which the account is locked; empty for never"""
+    in_people: bool = False
+    """declared in people.yml, not in accounts_users"""
 
 
 def wanted(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any]]) -> tuple[list[Group], list[User]]:
@@ -65,6 +67,7 @@ def wanted(groups: Iterable[Mapping[str, Any]], users: Iterable[Mapping[str, Any
                 shell=user.get("shell") or SHELL,
                 keys=tuple(user.get("keys") or ()),
                 expires=str(user.get("expires") or ""),
+                in_people=bool(user.get("in_people")),
             )
         )
     return all_groups, all_users

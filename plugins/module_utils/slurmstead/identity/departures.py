@@ -39,6 +39,8 @@ class Made:
     """The day of expiry that we set; empty if we set none."""
     over: bool = False
     """Its user left because the time was over, so the jobs went on."""
+    in_people: bool | None = None
+    """It was declared in people.yml, not in accounts_users; None in a record of an earlier version."""
 
 
 Record = Mapping[str, Made]
@@ -121,10 +123,11 @@ def renewed(
         return record is None and node.homes.get(name) == f"{home_root}/{name}" and lock.password and not lock.stored
 
     kept = {name: made for name, made in known.items() if name not in declared and node.users.get(name) == made.uid}
-    # An administrator may have changed the number, as accounts.conflicts() advises.
-    kept |= {name: replace(known[name], uid=user.uid) for name, user in declared.items() if name in known}
-    new = {name: Made(user.uid) for name, user in declared.items() if name not in node.users or adopted(name)}
-    return {**new, **kept}
+    for name, user in declared.items():
+        if name in known or name not in node.users or adopted(name):
+            # An administrator may have changed the number, as accounts.conflicts() advises.
+            kept[name] = replace(known.get(name, Made(user.uid)), uid=user.uid, in_people=user.in_people)
+    return kept
 
 
 def departed(record: Record, users: Iterable[User], by_hand: Collection[str]) -> dict[str, int]:

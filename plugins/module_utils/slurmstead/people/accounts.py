@@ -23,6 +23,7 @@ def accounts(people: People, today: str) -> dict[str, list[Any]]:
             "comment": one.full_name,
             "keys": list(one.keys),
             "expires": one.expires,
+            "in_people": True,
         }
         for one in people.people
         if one.is_active(today)
