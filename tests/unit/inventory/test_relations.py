@@ -384,6 +384,16 @@ FIREWALL_CASES = {
         "4096",
         'is "4096", which is not a size. Write a percentage of the machine\'s memory, as in 25%, or a size, as in 4G.',
     ),
+    "a user's memory is too small for a login": case(
+        "login_user_memory",
+        "4M",
+        "is 4M, with which no user could log in, nor Ansible. Write at least 5% or 256M.",
+    ),
+    "a user's share of the memory is too small for a login": case(
+        "login_user_memory",
+        "4%",
+        "is 4%, with which no user could log in, nor Ansible. Write at least 5% or 256M.",
+    ),
     "fewer CPUs than none": case("login_user_cpus", -1, "is -1. Write a number of CPUs; 0 does not limit them."),
     "jobs without a container": case(
         "slurm_config",
@@ -616,6 +626,13 @@ ROUTER_CASES = {
     ),
     "the port of ssh": case(
         "jupyterhub_port", "22", "is 22, which is sshd's port. Choose another one.", jupyterhub_enabled=True
+    ),
+    "a port on which users can listen": case(
+        "jupyterhub_port",
+        8443,
+        "is 8443, where any user of control could listen for passwords while the proxy is down. "
+        "Write a port below 1024, such as 443.",
+        jupyterhub_enabled=True,
     ),
     "a hub at a place that depends": case(
         "jupyterhub_directory", "opt/hub", 'is "opt/hub", which is not absolute. Begin it with /.'
@@ -875,7 +892,10 @@ QUIET_CASES = {
         "quiet_keep", ["certbot"], 'has "certbot", which is not the name of a unit. End it with .timer or .service.'
     ),
     "a service that jobs need": case(
-        "quiet_services", ["slurmd.service"], "has slurmd.service, but jobs need it. Remove it."
+        "quiet_services", ["slurmd.service"], "has slurmd.service, but jobs or administrators need it. Remove it."
+    ),
+    "a service with which administrators log in": case(
+        "quiet_services", ["systemd-logind"], "has systemd-logind, but jobs or administrators need it. Remove it."
     ),
 }
 

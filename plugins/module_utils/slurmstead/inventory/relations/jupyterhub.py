@@ -30,7 +30,11 @@ def hub_port_is_free(jupyterhub_enabled: bool, jupyterhub_port: int) -> Iterator
     """The port of HTTPS is not one that hub and proxy use themselves."""
     if not jupyterhub_enabled:
         return
-    yield from wrong_ports("jupyterhub_port", [jupyterhub_port])
+    if jupyterhub_port > 1023:
+        wrong = f"is {jupyterhub_port}, where any user of control could listen for passwords while the proxy is down"
+        yield "jupyterhub_port", wrong, "Write a port below 1024, such as 443"
+    else:
+        yield from wrong_ports("jupyterhub_port", [jupyterhub_port])
     if jupyterhub_port in TAKEN:
         yield "jupyterhub_port", f"is {jupyterhub_port}, which is {TAKEN[jupyterhub_port]} port", "Choose another one"
 

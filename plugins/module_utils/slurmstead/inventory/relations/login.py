@@ -9,7 +9,9 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.inventory.model import Violation, shown
 
-_MEMORY = re.compile(r"([1-9]\d?|100)%|[1-9]\d*[MGT]")
+_MEMORY = re.compile(r"(?P<percent>[1-9]\d?|100)%|(?P<mebibytes>[1-9]\d*)M|[1-9]\d*[GT]")
+LEAST = {"percent": 5, "mebibytes": 256}
+"""A login needs about 50 MiB. With less, Ansible would be locked out, too."""
 
 SHORTEST = 30
 """Seconds that a machine may need to answer a new connection."""
@@ -27,12 +29,16 @@ def deadline_leaves_time_to_answer(login_deadline: int) -> Iterator[Violation]:
 
 def memory_is_a_size(login_user_memory: str) -> Iterator[Violation]:
     """A user's memory is a size or a percentage, as systemd reads it."""
-    if login_user_memory and not _MEMORY.fullmatch(login_user_memory):
+    size = _MEMORY.fullmatch(login_user_memory)
+    if login_user_memory and not size:
         yield (
             "login_user_memory",
             f"is {shown(login_user_memory)}, which is not a size",
             "Write a percentage of the machine's memory, as in 25%, or a size, as in 4G",
         )
+    elif size and any(size[unit] and int(size[unit]) < least for unit, least in LEAST.items()):
+        wrong = f"is {login_user_memory}, with which no user could log in, nor Ansible"
+        yield "login_user_memory", wrong, "Write at least 5% or 256M"
 
 
 def cpus_are_possible(login_user_cpus: int) -> Iterator[Violation]:

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.slurmstead.conf.partitions import QUIET
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, in_words, shown
 
-NEVER_FROZEN = ("munge", "slurmd")
-"""Services without which no job starts, nor does what would thaw them."""
+NEVER_FROZEN = re.compile(r"(munge|slurmd|ssh|sshd|dbus|dbus-broker|chrony|systemd-.*)(\.service)?")
+"""Services without which no job starts, no administrator can log in, or the clock is wrong."""
 
 
 def quiet_nodes_are_only_workers(
@@ -59,8 +60,8 @@ def quiet_units_are_possible(quiet_keep: Sequence[str], quiet_services: Sequence
         if not name.endswith((".timer", ".service")):
             yield "quiet_keep", f"has {shown(name)}, which is not the name of a unit", "End it with .timer or .service"
     for name in quiet_services:
-        if name.removesuffix(".service") in NEVER_FROZEN:
-            yield "quiet_services", f"has {name}, but jobs need it", "Remove it"
+        if NEVER_FROZEN.fullmatch(name):
+            yield "quiet_services", f"has {name}, but jobs or administrators need it", "Remove it"
 
 
 def system_cores_are_a_number_of_cores(slurm_system_cores: Mapping[str, int]) -> Iterator[HostViolation]:
