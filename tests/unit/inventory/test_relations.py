@@ -709,8 +709,25 @@ ROUTER_CASES = {
         "jupyterhub_profiles",
         {"alone": {"partition": "quiet"}},
         "has alone with the partition quiet, which is in sandbox_partitions. Choose a partition that demands no image.",
+        jupyterhub_enabled=True,
         sandbox_enabled=True,
         sandbox_partitions=["quiet"],
+        slurm_partitions={"quiet": {"Nodes": "node1"}},
+    ),
+    "notebooks in the default partition, where an image is demanded": case(
+        "jupyterhub_profiles",
+        {"small": {"cpus": 1}},
+        "has small with the partition main, which is in sandbox_partitions. Choose a partition that demands no image.",
+        jupyterhub_enabled=True,
+        sandbox_enabled=True,
+        sandbox_partitions=["main"],
+    ),
+    "notebooks on quiet nodes that do not exist": case(
+        "jupyterhub_profiles",
+        {"alone": {"partition": "quiet"}},
+        "has alone with the partition quiet, but no worker is quiet. "
+        "Set slurm_quiet for a worker, or name another partition.",
+        jupyterhub_enabled=True,
     ),
     "no port of a VPN": case("vpn_port", 0, "has 0, which is not a port. Write a number from 1 to 65535."),
     "a disk for the system without a stable name": case(

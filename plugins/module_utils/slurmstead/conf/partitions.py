@@ -28,6 +28,17 @@ def names(own: Partitions) -> list[str]:
     return [*(name for name in own or [MAIN] if name not in (DEFAULT, QUIET)), QUIET]
 
 
+def default_names(own: Partitions) -> list[str]:
+    """Return the partitions of jobs that name none; Slurm uses the last.
+
+    >>> default_names({}), default_names({"a": {"Default": True}, "b": None})
+    (['main'], ['a'])
+    """
+    yes = ("yes", "true", "1", "up")
+    marked = {name: keys.get("Default") if isinstance(keys, Mapping) else None for name, keys in own.items()}
+    return [str(name) for name, value in (marked or {MAIN: True}).items() if str(value).lower() in yes]
+
+
 def partitions(
     own: Partitions, defaults: Mapping[str, Mapping[str, Any]], quiet: Collection[str], nodes: Collection[str]
 ) -> Partitions:

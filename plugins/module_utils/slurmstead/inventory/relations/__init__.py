@@ -140,6 +140,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     addresses.addresses_differ,
     addresses.connections_differ,
     discover.identities_differ,
+    jupyterhub.profiles_have_quiet_nodes,
     network.macs_differ,
     network.macs_are_inside,
     network.the_pool_is_free,

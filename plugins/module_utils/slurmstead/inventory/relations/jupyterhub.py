@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.conf.partitions import names
-from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_mean, shown
+from ansible.module_utils.slurmstead.conf.partitions import QUIET, default_names, names
+from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, did_you_mean, shown
 from ansible.module_utils.slurmstead.inventory.relations.addresses import HOST_NAME
 from ansible.module_utils.slurmstead.inventory.relations.firewall import wrong_ports
 from ansible.module_utils.slurmstead.jupyterhub import profiles
@@ -114,16 +114,48 @@ def profiles_have_partitions(
 
 
 def profiles_need_no_image(
-    jupyterhub_profiles: Mapping[str, Any], sandbox_enabled: bool, sandbox_partitions: Sequence[str]
+    jupyterhub_enabled: bool,
+    jupyterhub_profiles: Mapping[str, Any],
+    sandbox_enabled: bool,
+    sandbox_partitions: Sequence[str],
+    slurm_partitions: Mapping[str, Any],
 ) -> Iterator[Violation]:
     """A notebook is not in an image, so slurmctld would refuse it where an image is demanded."""
-    for name, profile in jupyterhub_profiles.items() if sandbox_enabled else ():
-        for partition in [one for one in _partitions(profile) if one in sandbox_partitions]:
+    for name, profile in jupyterhub_profiles.items() if jupyterhub_enabled and sandbox_enabled else ():
+        for partition in [
+            one for one in _partitions(profile) or default_names(slurm_partitions) if one in sandbox_partitions
+        ]:
             yield (
                 "jupyterhub_profiles",
                 f"has {name} with the partition {partition}, which is in sandbox_partitions",
                 "Choose a partition that demands no image",
             )
+
+
+def profiles_have_quiet_nodes(
+    jupyterhub_enabled: Mapping[str, bool],
+    jupyterhub_profiles: Mapping[str, Mapping[str, Any]],
+    slurm_quiet: Mapping[str, bool],
+    slurm_partitions: Mapping[str, Mapping[str, Any]],
+    control_names: Sequence[str],
+) -> Iterator[HostViolation]:
+    """Without quiet nodes there is no partition `quiet`, unless the site has its own."""
+    for control in control_names[:1]:
+        if (
+            any(slurm_quiet.values())
+            or QUIET in slurm_partitions.get(control, {})
+            or not jupyterhub_enabled.get(control)
+        ):
+            continue
+        for name, profile in jupyterhub_profiles.get(control, {}).items():
+            if QUIET in _partitions(profile):
+                wrong = f"has {name} with the partition {QUIET}, but no worker is quiet"
+                yield (
+                    (control,),
+                    "jupyterhub_profiles",
+                    wrong,
+                    "Set slurm_quiet for a worker, or name another partition",
+                )
 
 
 def _partitions(profile: Any) -> list[str]:

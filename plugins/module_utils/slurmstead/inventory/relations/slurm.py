@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible.module_utils.slurmstead.conf import keys as conf_keys
+from ansible.module_utils.slurmstead.conf import partitions
 from ansible.module_utils.slurmstead.inventory.model import Violation, in_words, nearest, shown
 from ansible.module_utils.slurmstead.slurm.hostlist import expand
 
@@ -98,15 +99,11 @@ def partitions_are_valid(
 
 def one_partition_is_the_default(slurm_partitions: Mapping[str, Any]) -> Iterator[Violation]:
     """With two default partitions Slurm would silently use the last."""
-    defaults = [
-        str(name)
-        for name, settings in slurm_partitions.items()
-        if isinstance(settings, Mapping) and str(settings.get("Default")).lower() in ("yes", "true", "1", "up")
-    ]
-    if len(defaults) > 1:
+    marked = partitions.default_names(slurm_partitions)
+    if len(marked) > 1:
         yield (
             "slurm_partitions",
-            f"{in_words(defaults)} are all set as the default",
+            f"{in_words(marked)} are all set as the default",
             "Keep Default: true in one of them",
         )
 
