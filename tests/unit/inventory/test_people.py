@@ -61,14 +61,17 @@ def test_people_and_their_groups_may_use_the_broker(tmp_path: pathlib.Path) -> N
 
 def test_who_may_stop_notebooks_and_whose_jobs_need_an_image_exist(tmp_path: pathlib.Path) -> None:
     right = {"jupyterhub_administrators": ["ann", "ubuntu"], "sandbox_accounts": ["course", "staff", "bio"]}
+    right |= {"login_administrators": ["ann", "ubuntu"]}
     assert said(tmp_path, accounts_by_hand=["ubuntu"], shares_accounts={"bio": {}}, **right) == []
 
-    found = said(tmp_path, jupyterhub_administrators=["anne"], sandbox_accounts=["curse"])
+    wrong = {"jupyterhub_administrators": ["anne"], "login_administrators": ["an"], "sandbox_accounts": ["curse"]}
+    found = said(tmp_path, **wrong)
     assert [line.partition(" nor in ")[0] for line in found] == [
         "jupyterhub_administrators: has anne, which is neither in accounts_users",
+        "login_administrators: has an, which is neither in accounts_users",
         "sandbox_accounts: has curse, which is neither in shares_accounts",
     ]
-    assert found[0].endswith("Did you mean ann?") and found[1].endswith("Did you mean course?")
+    assert found[1].endswith("Did you mean ann?") and found[2].endswith("Did you mean course?")
 
 
 def test_a_user_and_a_group_of_the_broker_that_do_not_exist_are_named(tmp_path: pathlib.Path) -> None:
@@ -97,6 +100,17 @@ def test_more_users_of_the_broker_than_ports_are_refused(tmp_path: pathlib.Path)
 def test_limits_are_of_users(tmp_path: pathlib.Path) -> None:
     assert said(tmp_path, shares_users={"anna": {"MaxJobs": 1}, "ann": {}, "zoe": {}}) == [
         "shares_users: has anna, who is not a user. Did you mean ann?"
+    ]
+
+
+def test_an_account_that_is_similar_to_a_declared_one_is_a_mistake(tmp_path: pathlib.Path) -> None:
+    accounts = {"physics": {}, "bio": {"Parent": "phisics"}, "chem": {"Parent": "science"}}
+
+    assert said(tmp_path, shares_users={"ann": {"Account": "curse"}}, shares_accounts=accounts) == [
+        "shares_accounts: has Parent: phisics of bio, which is not declared. "
+        "Write physics if you mean that, or add phisics to shares_accounts.",
+        "shares_users: has Account: curse of ann, which is not declared. "
+        "Write course if you mean that, or add curse to shares_accounts.",
     ]
 
 

@@ -184,6 +184,16 @@ ACCOUNT_CASES = {
         'alice expires on "28.02.2027", which is not a date.'
         ' Write year, month and day, in quotes, such as "2027-02-28".',
     ),
+    "a comment that is two fields": case(
+        "accounts_users",
+        [user("alice", 2001, comment="Alice: physics")],
+        'the comment "Alice: physics" of alice contains a colon or a control character. Remove it (passwd(5)).',
+    ),
+    "a shell without its path": case(
+        "accounts_users",
+        [user("alice", 2001, shell="bash")],
+        'the shell of alice is "bash". Write its path, as in /bin/bash.',
+    ),
     "a name of the system": case(
         "accounts_users", [user("slurm", 2001)], "slurm belongs to the system. Choose another name."
     ),
@@ -941,6 +951,11 @@ SHARE_CASES = {
         "shares_qos",
         {"course": {"MaxJobsPerUser": "few"}},
         'has MaxJobsPerUser: "few" of course, which is neither a whole number nor null. See sacctmgr(1).',
+    ),
+    "a limit of a resource that does not exist": case(
+        "shares_qos",
+        {"course": {"MaxTRESPerUser": "cup=8"}},
+        'has MaxTRESPerUser: "cup=8" of course, which is not a list such as cpu=8,mem=4G. See sacctmgr(1).',
     ),
     "a time with seconds": case(
         "shares_qos",

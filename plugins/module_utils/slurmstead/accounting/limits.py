@@ -17,7 +17,7 @@ SAFE = re.compile(r"[A-Za-z0-9_.:=,/+-]*")
 TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<rest>\d+(?::\d\d){0,2})")
 SIZES = {"": 1, "m": 1, "g": 1 << 10, "t": 1 << 20, "p": 1 << 30}
 SIZE = re.compile(r"(\d+(?:\.\d+)?)([mgtp]?)", re.IGNORECASE)
-TRES = re.compile(r"[a-z/:_0-9]+=\d+[mgtp]?")
+TRES = re.compile(r"(cpu|mem|node|billing|energy|pages|vmem|(gres|license|fs|bb|ic)/[a-z0-9:_./-]+)=\d+[mgtp]?")
 CLEARED = "-1"
 
 

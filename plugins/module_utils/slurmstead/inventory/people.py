@@ -48,10 +48,13 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
                 ("celery_broker_users", everyone, "accounts_users"),
                 ("celery_broker_groups", together, "accounts_groups"),
                 ("jupyterhub_administrators", [*everyone, *by_hand], "accounts_users"),
+                ("login_administrators", [*everyone, *by_hand, login], "accounts_users"),
                 ("sandbox_accounts", accounts, "shares_accounts"),
             ):
                 yield from _missing(variable, given.get(variable, ()), known, f"neither in {home} nor in {name}")
             yield from _too_many(given, users, people)
+            for variable, key in (("shares_accounts", "Parent"), ("shares_users", "Account")):
+                yield from _wrong_accounts(variable, key, given.get(variable, {}), [*accounts, "root"])
             yield from _typos("shares_users", given.get("shares_users", ()), [*everyone, *by_hand, login])
             active = {one.name for one in people.people if one.is_active(today())}
             for one in sorted(active & {*map(str, given.get("shares_remove_users", ()))}):
@@ -82,6 +85,13 @@ def _too_many(given: Mapping[str, Any], users: Sequence[Mapping[str, Any]], peop
     if len(names) > len(REDIS_PORTS):
         wrong = f"have {len(names)} users, but the broker can have only {len(REDIS_PORTS)}"
         yield Problem("celery_broker_users and celery_broker_groups", wrong, "Remove users or a group")
+def _wrong_accounts(variable: str, key: str, wanted: Any, known: Sequence[str]) -> Iterator[Problem]:
+    """Yield the accounts that are similar to declared ones; others are new ones."""
+    for name, keys in wanted.items() if isinstance(wanted, Mapping) else ():
+        account = str(keys.get(key) or "") if isinstance(keys, Mapping) else ""
+        if account and account not in known and (match := nearest(account, known)):
+            wrong = f"has {key}: {account} of {name}, which is not declared"
+            yield Problem(variable, wrong, f"Write {match} if you mean that, or add {account} to shares_accounts")
 
 
 def _typos(variable: str, wanted: Sequence[str], known: Sequence[str]) -> Iterator[Problem]:

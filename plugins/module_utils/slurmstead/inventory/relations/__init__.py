@@ -66,6 +66,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     accounts.the_first_account_can_become_root,
     accounts.keys_are_public_keys,
     accounts.expiry_dates_are_dates,
+    accounts.comments_and_shells_are_possible,
     storage.scratch_disks_have_stable_names,
     storage.nfs_server_disks_have_stable_names,
     storage.nfs_server_size_is_a_size,

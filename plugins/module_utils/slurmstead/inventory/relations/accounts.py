@@ -121,6 +121,17 @@ def expiry_dates_are_dates(accounts_users: Users) -> Iterator[Violation]:
             yield "accounts_users", f"{user['name']} expires on {shown(text)}, which is not a date", advice
 
 
+def comments_and_shells_are_possible(accounts_users: Users) -> Iterator[Violation]:
+    """useradd(8) refuses others on the machines, after the run has begun."""
+    for user in accounts_users:
+        comment, shell = str(user.get("comment") or ""), str(user.get("shell") or "/")
+        if ":" in comment or not comment.isprintable():
+            wrong = f"the comment {shown(comment)} of {user['name']} contains a colon or a control character"
+            yield "accounts_users", wrong, "Remove it (passwd(5))"
+        if not shell.startswith("/"):
+            yield "accounts_users", f"the shell of {user['name']} is {shown(shell)}", "Write its path, as in /bin/bash"
+
+
 def _name_violations(variable: str, entries: Users) -> Iterator[Violation]:
     for entry in entries:
         name = str(entry["name"])
