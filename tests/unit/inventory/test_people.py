@@ -74,6 +74,17 @@ def test_who_may_stop_notebooks_and_whose_jobs_need_an_image_exist(tmp_path: pat
     assert found[1].endswith("Did you mean ann?") and found[2].endswith("Did you mean course?")
 
 
+def test_notebooks_and_images_for_all_users_contradict_each_other(tmp_path: pathlib.Path) -> None:
+    on: dict[str, Any] = {"jupyterhub_enabled": True, "sandbox_enabled": True, "sandbox_accounts": ["course"]}
+    staff = {"accounts_users": [{"name": "carl", "uid": 2001}]}
+
+    assert said(tmp_path, shares_template="course", **on) == [
+        "sandbox_accounts: has the accounts of all users, but a notebook cannot run in an image. "
+        "Use sandbox_partitions, or remove jupyterhub_enabled."
+    ]
+    assert said(tmp_path, shares_template="course", **staff, **on) == []
+
+
 def test_a_user_and_a_group_of_the_broker_that_do_not_exist_are_named(tmp_path: pathlib.Path) -> None:
     found = said(tmp_path, celery_broker_users=["anne"], celery_broker_groups=["xyz"])
 

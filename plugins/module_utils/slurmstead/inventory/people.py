@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, account_name
 from ansible.module_utils.slurmstead.identity.broker import REDIS_PORTS
+from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, Declared, account_name, wanted
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean, nearest
 from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
 from ansible.module_utils.slurmstead.people import file
@@ -55,12 +56,33 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
             yield from _too_many(given, users, people)
             for variable, key in (("shares_accounts", "Parent"), ("shares_users", "Account")):
                 yield from _wrong_accounts(variable, key, given.get(variable, {}), [*accounts, "root"])
+            values = {key: variable.value for key, variable in variables.items()}
+            yield from _stopped_notebooks(values, people, users, together)
             yield from _typos("shares_users", given.get("shares_users", ()), [*everyone, *by_hand, login])
             active = {one.name for one in people.people if one.is_active(today())}
             for one in sorted(active & {*map(str, given.get("shares_remove_users", ()))}):
                 yield Problem(
                     "shares_remove_users", f"has {one}, who is in {name}", f"Remove {one} from one of the two"
                 )
+
+
+def _stopped_notebooks(
+    values: Mapping[str, Any], people: People, users: Sequence[Mapping[str, Any]], groups: Sequence[str]
+) -> Iterator[Problem]:
+    """Yield why no notebook can start: the accounts of all users demand an image."""
+    template, limits = values.get("shares_template", "home"), values.get("shares_users", {})
+    is_wanted = values.get("jupyterhub_enabled") is True and values.get("sandbox_enabled") is True
+    if not is_wanted or template not in TEMPLATES or not isinstance(limits, Mapping):
+        return
+    own = {str(user.get("name")): (user.get("group"), *(user.get("groups") or ())) for user in users}
+    own |= {one.name: (one.group,) for one in people.people if one.is_active(today())}
+    placed = [{"name": name, "account": next((one for one in own[name] if one in groups), "")} for name in own]
+    limits = {name: keys for name, keys in limits.items() if isinstance(keys, Mapping)}
+    accounts = {user.account for user in wanted(Declared(template, people=placed, users=limits)).users.values()}
+    demanding = values.get("sandbox_accounts")
+    if accounts and isinstance(demanding, list) and accounts <= {*map(str, demanding)}:
+        wrong = "has the accounts of all users, but a notebook cannot run in an image"
+        yield Problem("sandbox_accounts", wrong, "Use sandbox_partitions, or remove jupyterhub_enabled")
 
 
 def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], where: str) -> Iterator[Problem]:
