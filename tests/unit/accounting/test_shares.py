@@ -69,11 +69,12 @@ def test_jobs_that_give_way_have_a_qos_that_all_others_interrupt() -> None:
 
 
 def test_students_have_limits_of_their_own_in_low() -> None:
-    found = wanted(Declared("course", low="wait", people=(ANN,), qos={"course": {"MaxWall": None, "GrpJobs": 9}}))
+    own = {"MaxWall": None, "MaxTRESPerJob": "mem=4G", "GrpJobs": 9, "Priority": 7}
+    found = wanted(Declared("course", low="wait", people=(ANN,), qos={"course": own}))
 
     assert found.qos["low"] == {
         **{"Flags": "DenyOnLimit", "MaxJobsPerUser": 8, "MaxSubmitJobsPerUser": 100, "MaxTRESPerUser": "cpu=8"},
-        **{"MaxWall": None, "Priority": 0},
+        **{"MaxWall": None, "MaxTRESPerJob": "mem=4G", "Priority": 0},
     }
 
 

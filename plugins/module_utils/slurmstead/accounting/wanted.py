@@ -123,7 +123,9 @@ def _qos(declared: Declared, limited: bool) -> dict[str, Mapping[str, Value]]:
     if limited:
         found[COURSE] = {**COURSE_LIMITS, **usual}
         if declared.low != "none":
-            found[LOW] |= {key: declared.qos.get(COURSE, {}).get(key, value) for key, value in COURSE_LIMITS.items()}
+            # Not those of all jobs together (Grp…): jobs of staff are in it, too.
+            each = {**COURSE_LIMITS, **declared.qos.get(COURSE, {})}
+            found[LOW] |= {key: value for key, value in each.items() if key.startswith(("Flags", "Max", "Min"))}
     return {**found, **{name: {**found.get(name, {}), **keys} for name, keys in declared.qos.items()}}
 
 
