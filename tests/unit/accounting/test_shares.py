@@ -116,6 +116,16 @@ def test_who_changes_groups_gets_a_new_default_account() -> None:
     ]
 
 
+def test_students_get_no_more_jobs_in_accounts_without_the_limits_of_the_course() -> None:
+    course = Declared("course", people=(ANN, BOB))
+    there, free, limited = made(course), {"GrpSubmitJobs": ""}, {"QOS": "course,low"}
+    accounts = {**there.accounts, "physics": {"QOS": "normal,low"}, "chemistry": limited}
+    users = {**there.users, ("physics", "ann"): free, ("chemistry", "ann"): free, ("physics", "bob"): free}
+    present = Present(there.qos, accounts, there.parents, users, there.defaults)
+
+    assert commands(course, present) == ["modify user where name=ann account=physics cluster=c set GrpSubmitJobs=0"]
+
+
 def test_an_account_moves_and_changes_in_two_commands() -> None:
     before = Declared("lab", people=(ANN,), accounts={"uni": {}})
     after = Declared("lab", people=(ANN,), accounts={"uni": {}, "bio": {"Parent": "uni", "MaxJobs": 4}})

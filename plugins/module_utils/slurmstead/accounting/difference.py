@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.slurmstead.accounting import limits
 from ansible.module_utils.slurmstead.accounting.limits import ASSOCIATION, QOS, Key
-from ansible.module_utils.slurmstead.accounting.wanted import Wanted
+from ansible.module_utils.slurmstead.accounting.wanted import COURSE, Wanted
 
 SHOW = ("sacctmgr", "--noheader", "--parsable2", "show")
 MOST = 8
@@ -149,7 +149,13 @@ def _users(cluster: str, wanted: Wanted, present: Present) -> Iterator[Change]:
             changed[user.account, words].append(name)
         if present.defaults.get(name, user.account) != user.account:
             moved[user.account].append(name)
-    for account, name in sorted({*wanted.closed} & present.users.keys()):
+    for account, name in sorted(present.users):
+        if (
+            name not in wanted.enrolled
+            or account == wanted.users[name].account
+            or _is_limited(account, wanted, present)
+        ):
+            continue
         words = " ".join(_settings(ASSOCIATION, {"GrpSubmitJobs": 0}, present.users[account, name]))
         if words:
             changed[account, words].append(name)
@@ -164,6 +170,12 @@ def _users(cluster: str, wanted: Wanted, present: Present) -> Iterator[Change]:
         yield Change(
             f"modify user where {where} set DefaultAccount={account}", f"~ {_people(names)}: default account {account}"
         )
+
+
+def _is_limited(account: str, wanted: Wanted, present: Present) -> bool:
+    """Return whether the jobs of an account have the limits of a course."""
+    keys = {**present.accounts.get(account, {}), **wanted.accounts.get(account, {})}
+    return COURSE in limits.meaning(ASSOCIATION["QOS"], limits.text(keys.get("QOS")))
 
 
 def _people(names: Sequence[str]) -> str:

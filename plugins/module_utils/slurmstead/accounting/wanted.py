@@ -51,8 +51,8 @@ class Wanted:
     placed: Collection[str] = ()
     """accounts whose parent is declared; others stay where they are"""
     users: Mapping[str, User] = field(default_factory=dict)
-    closed: Collection[tuple[str, str]] = ()
-    """accounts and users whose new jobs are refused there; those that wait still run"""
+    enrolled: Collection[str] = ()
+    """students: their new jobs are refused in other accounts without limits; those that wait still run"""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,8 @@ def wanted(declared: Declared, logins: Iterable[str] = ()) -> Wanted:
         needs = parent == "root" and declared.is_enforced
         accounts[name] = {**({"QOS": allowed, "DefaultQOS": allowed[0]} if needs else {}), **own}
     placed = {name for name, keys in declared.accounts.items() if "Parent" in keys}
-    return Wanted(qos, accounts, parents, placed, users, _closed(declared, default, users))
+    enrolled = {name for name, user in users.items() if declared.template == "course" and user.account != default}
+    return Wanted(qos, accounts, parents, placed, users, enrolled)
 
 
 def _qos(declared: Declared, limited: bool) -> dict[str, Mapping[str, Value]]:
@@ -145,14 +146,6 @@ def _limited(declared: Declared, default: str, parents: Mapping[str, str]) -> Co
     if declared.template != "course":
         return ()
     return {name for name in parents if name != default and parents[name] == "root"}
-
-
-def _closed(declared: Declared, default: str, users: Mapping[str, User]) -> Collection[tuple[str, str]]:
-    """Return the earlier accounts of students, in which they would be without the limits of the course."""
-    if declared.template != "course":
-        return ()
-    students = {name: user.account for name, user in users.items() if user.account != default}
-    return {(account, name) for name, own in students.items() for account in TEMPLATES.values() if account != own}
 
 
 def slurm_config(declared: Declared, half_life: str | None = None) -> dict[str, Any]:
