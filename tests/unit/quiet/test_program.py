@@ -181,6 +181,22 @@ def test_a_service_that_systemd_does_not_thaw_goes_on(node: Node) -> None:
     assert (node.read(CRON), node.state()) == ("0", BEFORE)
 
 
+def test_the_end_is_repeated_after_systemd_took_too_long(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    program.begin("7")
+    with monkeypatch.context() as patch:
+        patch.setattr(program, "SYSTEMCTL_SECONDS", 0.1)
+        node.write({"bin/systemctl": "#!/bin/sh\nexec sleep 60\n"})
+        program.end("7")
+    assert node.state() == BEFORE
+
+    node.write({"bin/systemctl": SYSTEMCTL})
+    node.told()
+    program.end("7")
+
+    assert node.told() == ["thaw cron.service", "start --no-block apt-daily.timer"]
+    assert not program.STATE.exists()
+
+
 def test_a_timer_that_was_disabled_meanwhile_stays_off(node: Node) -> None:
     program.begin("7")
     (node.root / "timers").write_text(TIMERS.replace("UnitFileState=enabled", "UnitFileState=disabled", 1))

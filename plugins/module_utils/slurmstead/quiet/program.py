@@ -69,12 +69,12 @@ def begin(job: str) -> None:
         state = state.adding(files=writes)
         remember(state)
         problems += missing + kernel.apply(ROOT, writes)
-    timers = units.timers(systemctl("show", *_fields(units.TIMER_FIELDS), "*.timer"), wanted.keep)
+    timers = units.timers(systemctl("show", *_fields(units.TIMER_FIELDS), "*.timer") or "", wanted.keep)
     state = state.adding(timers=timers)
     remember(state)
     systemctl("stop", *(timer.name for timer in timers))
     names = {*wanted.services, *(timer.service for timer in state.timers)} - {"", *wanted.keep}
-    running = units.running(systemctl("show", *_fields(units.SERVICE_FIELDS), *sorted(names)))
+    running = units.running(systemctl("show", *_fields(units.SERVICE_FIELDS), *sorted(names)) or "")
     frozen = [service.name for service in running if service.started]
     freezing = {one.name: kernel.freezing(ROOT, one.group) for one in running}
     # Of all, because systemd does not thaw a service that is still freezing.
@@ -88,17 +88,22 @@ def begin(job: str) -> None:
 
 
 def end(job: str = "") -> None:
-    """Put everything back, if it was changed for this job; without a job, in any case."""
+    """Put everything back, if it was changed for this job; without a job, in any case.
+
+    The file stays if systemd did not answer in time; then the health check calls again.
+    """
     state = recall()
     if state is None or job not in ("", state.job):
         return
-    for name in state.frozen:
-        systemctl("thaw", name)
+    answers = [systemctl("thaw", name) for name in state.frozen]
     problems = kernel.restore(ROOT, state.files)
     before = {timer.name: timer.enabled for timer in state.timers}
     shown = systemctl("show", *_fields(units.TIMER_FIELDS), *before)
-    # --no-block: when the machine shuts down, systemd refuses the start, and must not wait for it.
-    systemctl("start", "--no-block", *units.unchanged(before, shown))
+    if shown is not None:
+        # --no-block: when the machine shuts down, systemd refuses the start, and must not wait for it.
+        shown = systemctl("start", "--no-block", *units.unchanged(before, shown))
+    if None in (*answers, shown):
+        return
     STATE.unlink(missing_ok=True)
     log(f"job {state.job} has ended, put back: {summary(state)}{'; '.join(['', *problems])}")
 
@@ -144,8 +149,8 @@ def remember(state: State) -> None:
     new.replace(STATE)
 
 
-def systemctl(verb: str, *words: str) -> str:
-    """Return what systemctl prints; a failure is only logged. Without a unit it does nothing."""
+def systemctl(verb: str, *words: str) -> str | None:
+    """Return what systemctl prints; None if it took too long. A failure is logged. Without a unit it does nothing."""
     if not any(not word.startswith("--") for word in words):
         return ""
     command = ["systemctl", verb, *words]
@@ -161,7 +166,7 @@ def systemctl(verb: str, *words: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         log(f"systemctl {verb}: {error}")
-        return ""
+        return None if isinstance(error, subprocess.TimeoutExpired) else ""
     if done.returncode:
         log(f"systemctl {verb} {' '.join(words)}: {done.stderr.strip()}")
     return done.stdout
