@@ -161,7 +161,8 @@ shares_template: {template}
 
 COURSE = """
 # An experiment counts with all CPUs of its quiet node, and the notebook with its own. With a limit below their sum it
-# would wait without end (QOSMaxCpuPerUserLimit).
+# would wait without end (QOSMaxCpuPerUserLimit). Add mem=..., such as cpu=20,mem=64G: otherwise a job with
+# one CPU can take all memory of a node.
 shares_qos:
   course: {MaxTRESPerUser: cpu=20}
 
