@@ -44,6 +44,11 @@ def test_what_was_asked_for_is_locked_for_each_machine(
     assert all("--hash=sha256:" in line and ";" not in line for line in lines)
 
 
+def test_a_machine_whose_python_is_too_old_is_refused() -> None:
+    with pytest.raises(lock.LockError, match=r"needs Python 3\.11, but the machine has 3\.10\.12; use Debian 12"):
+        lock.chosen("", lock.Machine("3.10.12", "x86_64"), lambda *_: True)
+
+
 def test_hub_and_notebooks_have_the_same_versions(action: types.ModuleType) -> None:
     versions = {}
     for name in ("hub", "kernel"):

@@ -23,6 +23,10 @@ class LockError(ValueError):
     """A line of the lock has no exact version or no hash."""
 
 
+OLDEST = (3, 11)
+"""The Python for which the locks were made."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Machine:
     """The Python of a machine: its version, such as 3.11.2, and the output of `uname -m`."""
@@ -73,8 +77,12 @@ def chosen(text: str, machine: Machine, applies: Applies) -> str:
     >>> chosen(lock, Machine("3.11.2", "x86_64"), lambda marker, facts: "win32" not in marker)
     'a==1 --hash=sha256:01\n'
 
-    :raises LockError: a line is not a package with its version and hashes
+    :raises LockError: a line is not a package with its version and hashes, or the Python is too old
     """
+    if tuple(map(int, machine.series.split("."))) < OLDEST:
+        raise LockError(
+            f"needs Python 3.11, but the machine has {machine.python}; use Debian 12 or Ubuntu 24.04, or newer"
+        )
     return "".join(sorted(_lines(text, machine, applies)))
 
 
