@@ -110,7 +110,8 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"Did you mean {match[0]}?" if match else otherwise
 
 
-def _name(value: str) -> Iterator[Fault]:
+def check_name(value: str) -> Iterator[Fault]:
+    """Yield what is wrong with a login name."""
     if value in SYSTEM_NAMES:
         yield f"name: {value} belongs to the system", "Choose another name"
     elif not USER_NAME.fullmatch(value):
@@ -149,11 +150,16 @@ def check_group(value: str) -> Iterator[Fault]:
         )
 
 
-def _expires(value: str) -> Iterator[Fault]:
+def is_date(value: str) -> bool:
+    """Return whether a text is a day, such as 2027-02-28."""
     try:
-        if value and datetime.date.fromisoformat(value).isoformat() != value:
-            raise ValueError(value)
+        return datetime.date.fromisoformat(value).isoformat() == value
     except ValueError:
+        return False
+
+
+def _expires(value: str) -> Iterator[Fault]:
+    if value and not is_date(value):
         yield f"expires: {shown(value)} is not a date", "Write year, month and day, such as 2027-02-28"
 
 
@@ -178,7 +184,7 @@ def _keys(value: tuple[str, ...]) -> Iterator[Fault]:
 
 
 CHECKS: Mapping[str, Callable[[str], Iterator[Fault]]] = {
-    "name": _name,
+    "name": check_name,
     "uid": check_uid,
     "full_name": _full_name,
     "email": _email,

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.identity.names import SYSTEM_NAMES, USER_NAME
 from ansible.module_utils.slurmstead.inventory.model import Violation, in_words, nearest, shown
-from ansible.module_utils.slurmstead.people.person import is_public_key
+from ansible.module_utils.slurmstead.people.person import check_name, is_date, is_public_key
 
 Users = Sequence[Mapping[str, Any]]
 
@@ -113,10 +111,7 @@ def expiry_dates_are_dates(accounts_users: Users) -> Iterator[Violation]:
     """useradd(8) takes other texts for days that no author meant."""
     for user in accounts_users:
         text = str(user.get("expires") or "")
-        try:
-            if text and datetime.date.fromisoformat(text).isoformat() != text:
-                raise ValueError(text)
-        except ValueError:
+        if text and not is_date(text):
             advice = 'Write year, month and day, in quotes, such as "2027-02-28"'
             yield "accounts_users", f"{user['name']} expires on {shown(text)}, which is not a date", advice
 
@@ -134,15 +129,8 @@ def comments_and_shells_are_possible(accounts_users: Users) -> Iterator[Violatio
 
 def _name_violations(variable: str, entries: Users) -> Iterator[Violation]:
     for entry in entries:
-        name = str(entry["name"])
-        if name in SYSTEM_NAMES:
-            yield variable, f"{name} belongs to the system", "Choose another name"
-        elif not USER_NAME.fullmatch(name):
-            yield (
-                variable,
-                f"{shown(name)} is not a valid name",
-                "Use at most 32 lower-case letters, digits, - and _, and begin with a letter",
-            )
+        for wrong, advice in check_name(str(entry["name"])):
+            yield variable, wrong.removeprefix("name: "), advice
 
 
 def _duplicates(variable: str, entries: Users, number: str) -> Iterator[Violation]:
