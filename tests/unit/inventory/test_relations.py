@@ -1220,7 +1220,9 @@ def test_a_machine_that_must_not_sleep_is_named(said: Said) -> None:
     assert said(groups=groups, everywhere=idle) == [
         f"power_idle (node4): is 20min, but logins {advice}",
         f"power_idle (node3): is 20min, but slurmctld {advice}",
-        f"power_idle (node1): is 20min, but the share {advice}",
+    ]
+    assert said(groups={**groups, "workers": ("node1", "node2")}, everywhere=idle) == [
+        f"power_idle (node1): is 20min, but the share {advice}"
     ]
 
 

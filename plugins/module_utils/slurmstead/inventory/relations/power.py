@@ -131,10 +131,11 @@ def only_workers_sleep(
     control_names: Sequence[str],
     nfs_server_names: Sequence[str],
     login_names: Sequence[str],
+    worker_names: Sequence[str],
 ) -> Iterator[HostViolation]:
-    """A machine that other machines or users need while it runs no job stays on."""
+    """A worker that other machines or users need while it runs no job stays on; other machines never sleep."""
     for names, what in ((control_names, "slurmctld"), (nfs_server_names, "the share"), (login_names, "logins")):
-        if hosts := tuple(host for host in names if power_idle.get(host)):
+        if hosts := tuple(host for host in names if host in worker_names and power_idle.get(host)):
             wrong = f"is {power_idle[hosts[0]]}, but {what} must stay available here while no job runs"
             yield hosts, "power_idle", wrong, 'Set power_idle: "" for this host'
 
