@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, account_name
-from ansible.module_utils.slurmstead.identity.broker import REDIS_PORTS
 from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, Declared, account_name, wanted
+from ansible.module_utils.slurmstead.identity.broker import REDIS_PORTS
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean, nearest
 from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
 from ansible.module_utils.slurmstead.people import file
@@ -74,8 +73,7 @@ def _stopped_notebooks(
     is_wanted = values.get("jupyterhub_enabled") is True and values.get("sandbox_enabled") is True
     if not is_wanted or template not in TEMPLATES or not isinstance(limits, Mapping):
         return
-    own = {str(user.get("name")): (user.get("group"), *(user.get("groups") or ())) for user in users}
-    own |= {one.name: (one.group,) for one in people.people if one.is_active(today())}
+    own = _memberships(users, people)
     placed = [{"name": name, "account": next((one for one in own[name] if one in groups), "")} for name in own]
     limits = {name: keys for name, keys in limits.items() if isinstance(keys, Mapping)}
     accounts = {user.account for user in wanted(Declared(template, people=placed, users=limits)).users.values()}
@@ -95,18 +93,23 @@ def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], where: 
 
 def _too_many(given: Mapping[str, Any], users: Sequence[Mapping[str, Any]], people: People) -> Iterator[Problem]:
     """Yield that the broker has more users than ports."""
-    groups = {*map(str, given.get("celery_broker_groups", ()))}
-    lists = ((user, user.get("groups")) for user in users)
-    own = {
-        str(user.get("name")): [user.get("group"), *(more if isinstance(more, list) else ())] for user, more in lists
-    }
-    own |= {one.name: [one.group] for one in people.people}
-    names = {*map(str, given.get("celery_broker_users", ()))}
+    own, groups = _memberships(users, people), {*map(str, given.get("celery_broker_groups", ()))}
+    names = own.keys() & {*map(str, given.get("celery_broker_users", ()))}
     names |= {name for name, mine in own.items() if groups.intersection(map(str, mine))}
-    names -= {one.name for one in people.people if not one.is_active(today())}
     if len(names) > len(REDIS_PORTS):
         wrong = f"have {len(names)} users, but the broker can have only {len(REDIS_PORTS)}"
         yield Problem("celery_broker_users and celery_broker_groups", wrong, "Remove users or a group")
+
+
+def _memberships(users: Sequence[Mapping[str, Any]], people: People) -> dict[str, tuple[Any, ...]]:
+    """Return the groups of each user who has not expired, by name."""
+    own = {}
+    for user in users:
+        more = user.get("groups")
+        own[str(user.get("name"))] = (user.get("group"), *(more if isinstance(more, list) else ()))
+    return own | {one.name: (one.group,) for one in people.people if one.is_active(today())}
+
+
 def _wrong_accounts(variable: str, key: str, wanted: Any, known: Sequence[str]) -> Iterator[Problem]:
     """Yield the accounts that are similar to declared ones; others are new ones."""
     for name, keys in wanted.items() if isinstance(wanted, Mapping) else ():

@@ -88,7 +88,7 @@ def exported() -> str:
 
 
 def original(copy: str) -> str:
-    """Return HOST:DIRECTORY of the original of an incomplete copy; empty if the directory is none."""
+    """Return HOST:DIRECTORY of the original of an incomplete copy; empty for any other directory."""
     return disks.read_text(Path(copy, MARK, "original"))
 
 

@@ -79,7 +79,8 @@ def _lines(path: Path) -> list[str]:
 def own_keys(homes: Mapping[str, str]) -> dict[str, int]:
     """Return how many keys let a user in from its home, by name; `homes` are directories by name.
 
-    A home that does not answer within seconds counts as one without keys, and so does what is no file of usual size.
+    A home that does not answer within seconds counts as one without keys, and so does one whose file is a FIFO or
+    larger than 1 MiB.
     """
     files = {f"{home}/.ssh/authorized_keys": name for name, home in homes.items()}
     find = ("find", "-H", *files, "-maxdepth", "0", "-type", "f", "-size", "-1025k")
