@@ -10,6 +10,12 @@ from collections.abc import Mapping
 REASON = re.compile(r"(.*?) \[([^\s@\]]+)@([^\]]+)\]")
 """The reason of a node, its author and its time."""
 
+REASON_SET = re.compile(r"slurmctld: update_node: node (\S+) reason set to: (.*)")
+"""What slurmctld logs when a client gives a node a reason (node_mgr.c: update_node, 22.05 to 24.11)."""
+
+OWN_LINES = re.compile(r"slurmctld: (update_node: |_slurm_rpc_|sched: |_job_complete: )")
+"""Beginnings of lines without texts of users, which could look like the reason of a node."""
+
 SILENT = " : Not responding"
 """What slurmctld of 24.11 adds, in its own name, to the reason of a drained node that no longer answers."""
 
@@ -85,17 +91,23 @@ def read_nodes(text: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def drains_since(seen: Mapping[str, Mapping[str, str]], shown: str) -> dict[str, str]:
+def drains_since(seen: Mapping[str, Mapping[str, str]], shown: str, log: str) -> dict[str, str]:
     """Return the reasons of nodes that were drained again after they were seen, by name of node.
 
     :param seen: fields of the nodes, see read_nodes
     :param shown: the output of a scontrol that shows the nodes
+    :param log: slurmctld's lines of the time since; not believed if any of them may contain a text of a user
 
     >>> seen = read_nodes("NodeName=n1 State=IDLE+DRAIN Reason=ours [root@2026-11-20T09:00:00]")
-    >>> drains_since(seen, "scontrol: NodeName=n1 State=IDLE+DRAIN Reason=fan [ann@2026-11-20T09:00:01]")
+    >>> drains_since(seen, "scontrol: NodeName=n1 State=IDLE+DRAIN Reason=fan [ann@2026-11-20T09:00:01]", "")
     {'n1': 'fan'}
+    >>> told = "slurmctld: update_node: node n1 reason set to: fan"
+    >>> drains_since(seen, "", told), drains_since(seen, "", f"slurmctld: error: invalid partition: a\\n{told}")
+    ({'n1': 'fan'}, {})
     """
-    found: dict[str, str] = {}
+    lines = log.splitlines()
+    told = (REASON_SET.fullmatch(line) for line in lines if all(map(OWN_LINES.match, lines)))
+    found = {match[1]: match[2] for match in told if match and match[1] in seen}
     for line in shown.splitlines():
         for name, fields in read_nodes(line.removeprefix(PROMPT)).items():
             # What slurmctld itself says, such as `Not responding`, is not a decision.

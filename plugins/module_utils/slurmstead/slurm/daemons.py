@@ -219,15 +219,16 @@ class Slurm:
         """Resume nodes that were seen drained; return those that an administrator has drained since.
 
         These are drained again, for the administrator's reason. Slurm has no condition for a resume, so the same
-        scontrol shows the nodes directly before and after: 22.05 shows a drain that was removed only before, 24.11
-        afterwards, too. slurmctld's log is not read: it also contains texts of users.
+        scontrol shows the nodes directly before and after: 24.11 keeps the reason then. With 22.05 it is in slurmctld's
+        log only, which is read if slurmctld runs on this machine.
 
         :param seen: their fields, as `nodes` returns them
         """
-        names = compress(seen)
+        names, log = compress(seen), Log(self.setting("SlurmctldLogFile"))
+        log.mark()
         show = f"show node {names}"
         _, out, _ = run("scontrol", "--oneliner", text=f"{show}\nupdate NodeName={names} State=RESUME\n{show}\n")
-        drains = drains_since(seen, out)
+        drains = drains_since(seen, out, log.since_mark())
         for name, reason in sorted(drains.items()):
             self.update(name, "DRAIN", reason)
         return sorted(drains)
