@@ -248,10 +248,11 @@ def ended(given: Result, check_mode: bool) -> Result:
     closed = Path(given["directory"], share.MARK)
     changed = closed.exists()
     if changed and not check_mode:
-        # With --leave-data, what was copied before the original was lost.
-        transfer.show(given["directory"])
+        if (closed / "files").exists():
+            # With --leave-data, what was copied before the original was lost.
+            transfer.show(given["directory"])
+            (closed / "files").rmdir()
         (closed / "original").unlink(missing_ok=True)
-        (closed / "files").rmdir()
         closed.rmdir()
         durable.sync(closed.parent)
         shutil.rmtree(transfer.RUN, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import html
 import json
@@ -208,6 +209,11 @@ class Authenticator(PAMAuthenticator):
             return username not in self.blocked_users and pwd.getpwnam(username).pw_uid >= FIRST_PERSON
         except KeyError:
             return False
+
+    async def add_user(self, user: Any) -> None:
+        """Accept an administrator of the inventory who has no account here yet."""
+        with contextlib.suppress(KeyError):
+            await super().add_user(user)
 
     async def refresh_user(self, user: Any, handler: object = None, **_: object) -> bool:
         """Whether a login or token of before is still valid; not that of a person who left or whose time is over."""

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from ansible.module_utils.slurmstead.reach import cluster_lock
-from ansible.module_utils.slurmstead.reach.answer import is_silent
 from ansible.module_utils.slurmstead.reach.cluster_lock import AGAIN, BYE, FIRST, HELD, MEANWHILE, OTHER, READY
 
 HEARTBEAT = 5.0
@@ -38,6 +37,9 @@ PAUSE = 5.0
 TICK = 0.1
 UNREACHABLE = 255
 """Exit code of ssh(1) if the connection failed."""
+
+DENIED = "Permission denied"
+"""In the error of ssh(1) if the machine accepts neither key nor user. Ansible may have another key, or a password."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Machine:
     lost: float = 0.0
     failed: float = 0.0
     refusal: str = ""
-    """ssh's error, if a machine answered it"""
+    """ssh's error, if it may not log in"""
 
     def send(self, text: str) -> None:
         """Send a line; a broken connection shows when it is read."""
@@ -153,7 +155,7 @@ class Watcher:
             last = said.rpartition("\n")[2]
             if process.returncode not in (UNREACHABLE, -signal.SIGKILL):
                 self.leases.why[name] = last or f"its holder ended with {process.returncode}"
-            elif process.returncode == UNREACHABLE and not is_silent(said):
+            elif DENIED in said:
                 machine.refusal = last
         machine.process, machine.state = None, ""
         if machine is self.arbiter:

@@ -78,7 +78,7 @@ class Inspection:
     def is_new(self) -> bool:
         """Say whether nothing is in the directory, mounted there, or exported from there."""
         path = self.wanted.path
-        used = share.holds_data(path) or share.exported() == path
+        used = share.holds_data(path) or share.original(path) or share.exported() == path
         return not (used or self.mount or self.unit.exists() or images.is_in_fstab(path, disks.read_text(FSTAB)))
 
     def run(self, command: list[str], deadline: float = TOOL_DEADLINE) -> str:

@@ -84,9 +84,9 @@ def own_keys(homes: Mapping[str, str]) -> dict[str, int]:
     """
     files = {f"{home}/.ssh/authorized_keys": name for name, home in homes.items()}
     find = ("find", "-H", *files, "-maxdepth", "0", "-type", "f", "-size", "-1025k")
-    grep = ("grep", "--no-messages", "--devices=skip", "--line-buffered", "--with-filename", "--count")
+    grep = ("grep", "--no-messages", "--devices=skip", "--with-filename", "--count")
     match = ("--invert-match", "--extended-regexp", "--regexp", NO_SHELL)
-    _, out, _ = run("timeout", "--signal=KILL", "5", *find, "-exec", *grep, *match, "{}", "+")
+    _, out, _ = run("timeout", "--signal=KILL", "5", *find, "-exec", *grep, *match, "{}", ";")
     counts = (line.rpartition(":") for line in out.splitlines())
     return {files[path]: int(count) for path, _, count in counts if path in files and int(count)}
 
