@@ -408,7 +408,7 @@ def queue_problems(
 ) -> list[str]:
     """Return why a new slurmctld would end jobs: workers register with it, and it has no queue that knows them.
 
-    :param recorded: the workers that an earlier run has configured; jobs may run on those that were not asked
+    :param recorded: the workers that an earlier run has measured; jobs may run on those that were not asked
 
     >>> seen = {"node1": {"has_queue": False, "jobs": []}, "node2": {"has_queue": False, "jobs": ["7", "12"]}}
     >>> facts = {name: {"__machine_check_state": state} for name, state in seen.items()}
@@ -428,7 +428,7 @@ def queue_problems(
         return [f"{seen}; {advice}, or wait until they have ended"]
     if unasked := hostlist.compress(name for name in recorded if not states.get(name)):
         seen = f"{control}: it has no queue, and jobs may run on {unasked}, which this run did not reach"
-        return [f"{seen}; {advice}, or include it in the run; if it is gone, remove its record from hardware/"]
+        return [f"{seen}; {advice}, or include it in the run; if it runs no jobs, remove its record from hardware/"]
     return []
 
 

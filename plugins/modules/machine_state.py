@@ -23,6 +23,7 @@ options:
   users: {type: list, elements: dict, default: [], description: 'Declared users, see M(local_accounts).'}
   has_people: {type: bool, default: true, description: Whether the site has a people.yml.}
   has_broker: {type: bool, default: false, description: Whether the broker of Celery is to run here.}
+  by_hand: {type: list, elements: str, default: [], description: 'Accounts that no run locks, see M(local_accounts).'}
   has_users: {type: bool, default: true, description: Whether the inventory defines C(accounts_users).}
   node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
   is_control: {type: bool, default: true, description: Whether the inventory says that slurmctld runs here.}
@@ -147,7 +148,9 @@ def lost_lists(
     """Return why a missing people.yml, or accounts_users that is not defined, would lock accounts."""
     leaving = {name: record[name] for name, uid in gone.items() if known.get(name) == uid and not record[name].left}
     people = {
-        name for name, made in leaving.items() if (made.uid >= FIRST if made.in_people is None else made.in_people)
+        name
+        for name, made in leaving.items()
+        if (made.uid >= FIRST or has_people if made.in_people is None else made.in_people)
     }
     lost = []
     if people and not has_people:
@@ -227,6 +230,7 @@ def main() -> None:
             "has_people": {"type": "bool", "default": True},
             "has_broker": {"type": "bool", "default": False},
             "has_users": {"type": "bool", "default": True},
+            "by_hand": {"type": "list", "elements": "str", "default": []},
             "node": {"type": "dict", "default": {}},
             "is_control": {"type": "bool", "default": True},
             "share": {"type": "dict", "default": {}},
@@ -247,9 +251,10 @@ def main() -> None:
     except (OSError, ValueError) as error:
         record, unreadable = {}, [str(error)]
     gone, known = departures.departed(record, users, ()), accounts.known()
+    locked = departures.departed(record, users, module.params["by_hand"])
     problems = [
         *unreadable,
-        *lost_lists(gone, record, known.users, module.params["has_people"], module.params["has_users"]),
+        *lost_lists(locked, record, known.users, module.params["has_people"], module.params["has_users"]),
         *controller_problems(module.params["is_control"]),
         *release_problems(release, module.params["releases"]),
         *(broker_problems(release) if module.params["has_broker"] else []),

@@ -22,6 +22,7 @@ options:
   template: {type: str, choices: [home, lab, course], default: home, description: See the role C(shares).}
   low: {type: str, choices: [none, wait, requeue], default: none, description: See the role C(shares).}
   people: {type: list, elements: dict, default: [], description: 'Users, each with C(name) and C(account).'}
+  by_hand: {type: list, elements: str, default: [], description: Accounts that an administrator manages.}
   accounts: {type: dict, default: {}, description: 'Keys of accounts, by name.'}
   users: {type: dict, default: {}, description: 'Keys of users, by name.'}
   qos: {type: dict, default: {}, description: 'Keys of QOS, by name.'}
@@ -87,7 +88,8 @@ def plan(params: dict[str, Any], people: list[str]) -> list[Change]:
     names = ("template", "low", "people", "accounts", "users", "qos")
     cluster, found = params["cluster"], present(params["host"], params["cluster"])
     # Users who leave keep their accounts, and their limits: their jobs may go on, and submit others.
-    left = {*(departures.read() or {})} - {str(person["name"]) for person in params["people"]}
+    present_users = {*params["by_hand"], *(str(person["name"]) for person in params["people"])}
+    left = {*(departures.read() or {})} - present_users
     people = [name for name in people if name not in left or name not in found.defaults]
     new = wanted(Declared(**{name: params[name] for name in names}), people)
     if why := [*difference.needed(params["remove_accounts"], new, found)]:
@@ -118,6 +120,7 @@ def main() -> None:
             "template": {"type": "str", "choices": ["home", "lab", "course"], "default": "home"},
             "low": {"type": "str", "choices": ["none", "wait", "requeue"], "default": "none"},
             "people": {"type": "list", "elements": "dict", "default": []},
+            "by_hand": {"type": "list", "elements": "str", "default": []},
             "accounts": {"type": "dict", "default": {}},
             "users": {"type": "dict", "default": {}},
             "qos": {"type": "dict", "default": {}},

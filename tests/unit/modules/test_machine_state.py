@@ -201,7 +201,7 @@ def test_a_missing_list_locks_no_account(
     )
     (problem,) = run_module("machine_state", has_users=False, **given).result["problems"]
     assert problem == (
-        "accounts_users is not defined, so eve, leo would be locked and lose their jobs; restore it, or write "
+        "accounts_users is not defined, so leo would be locked and lose their jobs; restore it, or write "
         "`accounts_users: []` if all of them leave"
     )
 

@@ -17,16 +17,26 @@ def test_a_user_who_leaves_keeps_the_account_and_its_limits(
     load_module: Callable[[str], types.ModuleType], monkeypatch: pytest.MonkeyPatch, left: bool
 ) -> None:
     module = load_module("slurm_shares")
-    record = {"ann": Made(2001, left), "bob": Made(2002, left), "eve": Made(2003)}
+    record = {"ann": Made(2001, left), "bob": Made(2002, left), "eve": Made(2003), "carl": Made(2004)}
     monkeypatch.setattr(departures, "read", lambda: record)
-    monkeypatch.setattr(module, "present", lambda *_: Present(defaults={"ann": "students"}))
-    params = {"cluster": "c", "host": "h", "template": "course", "low": "none", "people": [], "accounts": {}}
+    monkeypatch.setattr(module, "present", lambda *_: Present(defaults={"ann": "students", "carl": "staff"}))
+    params = {
+        "cluster": "c",
+        "host": "h",
+        "template": "course",
+        "low": "none",
+        "people": [],
+        "by_hand": ["carl"],
+        "accounts": {},
+    }
     changes = module.plan(
-        params | {"users": {}, "qos": {}, "remove_users": [], "remove_accounts": []}, ["ann", "bob", "debian"]
+        params | {"users": {"carl": {"MaxJobs": 2}}, "qos": {}, "remove_users": [], "remove_accounts": []},
+        ["ann", "bob", "carl", "debian"],
     )
     lines = [change.command for change in changes]
 
     assert not [line for line in lines if "ann" in line]
+    assert [line for line in lines if "carl" in line and "MaxJobs" in line]
     # Without an account, pending jobs of bob's would be refused.
     assert [line for line in lines if "bob" in line and line.startswith("add user")]
 
@@ -37,7 +47,15 @@ def test_an_account_in_use_is_not_removed(
     module = load_module("slurm_shares")
     monkeypatch.setattr(departures, "read", dict)
     monkeypatch.setattr(module, "present", lambda *_: Present(parents={"home": "root"}))
-    params = {"cluster": "c", "host": "h", "template": "home", "low": "none", "people": [], "accounts": {}}
+    params = {
+        "cluster": "c",
+        "host": "h",
+        "template": "home",
+        "low": "none",
+        "people": [],
+        "by_hand": ["carl"],
+        "accounts": {},
+    }
 
     with pytest.raises(ValueError, match="shares_remove_accounts has home, the account of user ann; nothing was"):
         module.plan(params | {"users": {}, "qos": {}, "remove_users": [], "remove_accounts": ["home"]}, ["ann"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from ansible.module_utils.slurmstead.accounting.wanted import TEMPLATES, Declare
 from ansible.module_utils.slurmstead.identity.broker import REDIS_PORTS
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean, nearest
 from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
+from ansible.module_utils.slurmstead.inventory.variables import SIMILAR
 from ansible.module_utils.slurmstead.people import file
 from ansible.module_utils.slurmstead.people.person import People, PeopleError, today
+
+DIGITS = re.compile(r"[0-9]+")
 
 
 def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Problem]:
@@ -48,16 +52,15 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
                 ("celery_broker_users", everyone, "accounts_users"),
                 ("celery_broker_groups", together, "accounts_groups"),
                 ("jupyterhub_administrators", [*everyone, *by_hand], "accounts_users"),
-                ("login_administrators", [*everyone, *by_hand, login], "accounts_users"),
                 ("sandbox_accounts", accounts, "shares_accounts"),
             ):
                 yield from _missing(variable, given.get(variable, ()), known, f"neither in {home} nor in {name}")
             yield from _too_many(given, users, people)
-            for variable, key in (("shares_accounts", "Parent"), ("shares_users", "Account")):
-                yield from _wrong_accounts(variable, key, given.get(variable, {}), [*accounts, "root"])
+            yield from _wrong_accounts(given.get("shares_users", {}), accounts)
             values = {key: variable.value for key, variable in variables.items()}
             yield from _stopped_notebooks(values, people, users, together)
-            yield from _typos("shares_users", given.get("shares_users", ()), [*everyone, *by_hand, login])
+            for variable in ("login_administrators", "shares_users"):
+                yield from _typos(variable, given.get(variable, ()), [*everyone, *by_hand, login, "root"])
             active = {one.name for one in people.people if one.is_active(today())}
             for one in sorted(active & {*map(str, given.get("shares_remove_users", ()))}):
                 yield Problem(
@@ -68,10 +71,12 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
 def _stopped_notebooks(
     values: Mapping[str, Any], people: People, users: Sequence[Mapping[str, Any]], groups: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yield why no notebook can start: the accounts of all users demand an image."""
+    """Yield why no notebook can start: the accounts of all users demand an image, and no profile has its own."""
     template, limits = values.get("shares_template", "home"), values.get("shares_users", {})
+    profiles = values.get("jupyterhub_profiles")
     is_wanted = values.get("jupyterhub_enabled") is True and values.get("sandbox_enabled") is True
-    if not is_wanted or template not in TEMPLATES or not isinstance(limits, Mapping):
+    chosen = isinstance(profiles, Mapping) and any("--account" in str(profile) for profile in profiles.values())
+    if not is_wanted or chosen or str(template) not in TEMPLATES or not isinstance(limits, Mapping):
         return
     own = _memberships(users, people)
     placed = [{"name": name, "account": next((one for one in own[name] if one in groups), "")} for name in own]
@@ -106,17 +111,19 @@ def _memberships(users: Sequence[Mapping[str, Any]], people: People) -> dict[str
     own = {}
     for user in users:
         more = user.get("groups")
-        own[str(user.get("name"))] = (user.get("group"), *(more if isinstance(more, list) else ()))
+        if not user.get("expires") or str(user["expires"]) > today():
+            own[str(user.get("name"))] = (user.get("group"), *(more if isinstance(more, list) else ()))
     return own | {one.name: (one.group,) for one in people.people if one.is_active(today())}
 
 
-def _wrong_accounts(variable: str, key: str, wanted: Any, known: Sequence[str]) -> Iterator[Problem]:
-    """Yield the accounts that are similar to declared ones; others are new ones."""
-    for name, keys in wanted.items() if isinstance(wanted, Mapping) else ():
-        account = str(keys.get(key) or "") if isinstance(keys, Mapping) else ""
-        if account and account not in known and (match := nearest(account, known)):
-            wrong = f"has {key}: {account} of {name}, which is not declared"
-            yield Problem(variable, wrong, f"Write {match} if you mean that, or add {account} to shares_accounts")
+def _wrong_accounts(limits: Mapping[str, Any], known: Sequence[str]) -> Iterator[Problem]:
+    """Yield the accounts of users that look like misspelt ones, not like another number; others are new ones."""
+    for name, keys in limits.items() if isinstance(limits, Mapping) else ():
+        account = str(keys.get("Account") or "") if isinstance(keys, Mapping) else ""
+        match = nearest(account, known, cutoff=SIMILAR)
+        if account not in known and match and DIGITS.sub("", account) != DIGITS.sub("", match):
+            wrong = f"has Account: {account} of {name}, which is not declared"
+            yield Problem("shares_users", wrong, f"Write {match} if you mean that, or add {account} to shares_accounts")
 
 
 def _typos(variable: str, wanted: Sequence[str], known: Sequence[str]) -> Iterator[Problem]:

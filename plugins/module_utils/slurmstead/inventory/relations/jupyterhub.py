@@ -25,6 +25,9 @@ PATTERNS = {
     "partition": (re.compile(r"[\w.,-]+"), "Name a partition of Slurm"),
 }
 
+PARTITION = "--partition="
+"""The option of sbatch(1) in a profile's `options`."""
+
 
 def hub_port_is_free(jupyterhub_enabled: bool, jupyterhub_port: int) -> Iterator[Violation]:
     """The port of HTTPS is not one that hub and proxy use themselves."""
@@ -160,8 +163,13 @@ def profiles_have_quiet_nodes(
 
 def _partitions(profile: Any) -> list[str]:
     """Return the partitions in which a notebook may start, if its profile names any."""
-    text = str(profile.get("partition") or "") if isinstance(profile, Mapping) else ""
-    return [one for one in text.split(",") if one]
+    if not isinstance(profile, Mapping):
+        return []
+    options = profile.get("options")
+    words = [str(word) for word in options] if isinstance(options, list) else []
+    named = [word.removeprefix(PARTITION) for word in words if word.startswith(PARTITION)]
+    named.append(str(profile.get("partition") or ""))
+    return [one for text in named for one in text.split(",") if one]
 
 
 def _wrong_values(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
