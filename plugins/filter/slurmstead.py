@@ -63,36 +63,6 @@ def files_directory(inventory_dir: str | None) -> str:
     return str(own if own and own.is_dir() else PROJECT / "files")
 
 
-def share_people(users: list[dict[str, Any]], groups: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the users for the role `shares`: each counts for the first of its groups that is declared.
-
-    >>> share_people([{"name": "ann", "groups": ["sudo", "bio"]}, {"name": "bob"}], [{"name": "bio", "gid": 3001}])
-    [{'name': 'ann', 'account': 'bio'}, {'name': 'bob', 'account': ''}]
-    """
-    known = {group["name"] for group in groups}
-    return [
-        {"name": user["name"], "account": next((group for group in _groups(user) if group in known), "")}
-        for user in users
-    ]
-
-
-def broker_accounts(names: list[str], groups: list[str], users: list[dict[str, Any]]) -> list[str]:
-    """Return the users of the broker: those of these names, and those in these groups, while they may log in.
-
-    >>> ann, bob = {"name": "ann", "groups": ["bio"]}, {"name": "bob", "groups": ["bio"], "expires": "2020-01-01"}
-    >>> broker_accounts(["carl", "dan"], ["bio"], [ann, bob, {"name": "dan"}])
-    ['dan', 'ann']
-    """
-    today = people_person.today()
-    active = {user["name"]: user for user in users if not user.get("expires") or str(user["expires"]) > today}
-    members = [name for name, user in active.items() if {*groups} & {*_groups(user)}]
-    return list(dict.fromkeys([*(name for name in names if name in active), *members]))
-
-
-def _groups(user: Mapping[str, Any]) -> list[str]:
-    return [*([user["group"]] if user.get("group") else []), *(user.get("groups") or [])]
-
-
 def share_config(
     template: str,
     low: str,
@@ -527,7 +497,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         """Return filter by name."""
         return {
-            "broker_accounts": broker_accounts,
+            "broker_accounts": people_accounts.broker_accounts,
             "credentials_to_decode": credentials_to_decode,
             "files_directory": files_directory,
             "gres_lines": core_gres.gres_lines,
@@ -561,7 +531,7 @@ class FilterModule:
             "router_hosts": router_hosts,
             "router_table": router_table,
             "share_config": share_config,
-            "share_people": share_people,
+            "share_people": people_accounts.share_people,
             "keep_cores": slurm_nodes.keep_cores,
             "slurm_keys": slurm_conf.slurm_keys,
             "slurm_lines": slurm_conf.slurm_lines,

@@ -61,7 +61,7 @@ PLUGINS = House(
         "backup": "conf slurm reach",
         "board": "power",
         "conf": "slurm",
-        "smoke": "slurm",
+        "smoke": "slurm reach",
         "workers": "slurm reach",
         "slurm": "reach",
         "storage": "",

@@ -18,8 +18,10 @@ SECONDS = 240
 """Time limit of a measurement: each disk is read for up to 30 s, four at a time."""
 
 KEPT = (
-    *("ansible_ssh_common_args", "ansible_ssh_extra_args"),
-    *("ansible_private_key_file", "ansible_ssh_private_key_file"),
+    "ansible_private_key_file",
+    "ansible_ssh_common_args",
+    "ansible_ssh_extra_args",
+    "ansible_ssh_private_key_file",
 )
 """Variables of control that also count for new machines."""
 

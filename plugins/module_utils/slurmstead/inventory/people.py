@@ -14,7 +14,7 @@ from ansible.module_utils.slurmstead.identity.broker import REDIS_PORTS
 from ansible.module_utils.slurmstead.inventory.model import Inventory, Problem, did_you_mean, nearest
 from ansible.module_utils.slurmstead.inventory.relations.accounts import ANSIBLES
 from ansible.module_utils.slurmstead.inventory.variables import SIMILAR
-from ansible.module_utils.slurmstead.people import file
+from ansible.module_utils.slurmstead.people import accounts, file
 from ansible.module_utils.slurmstead.people.person import People, PeopleError, today
 
 DIGITS = re.compile(r"[0-9]+")
@@ -47,43 +47,48 @@ def problems(inventory: Inventory, directory: str, control: str) -> Iterator[Pro
                 yield Problem(people.place(name, login), f"{login} is {ANSIBLES}", "Choose another name")
             everyone = [*(str(user.get("name")) for user in users), *(one.name for one in people.people)]
             together = [*(str(group.get("name")) for group in groups), *people.groups]
-            accounts = [*given.get("shares_accounts", ()), *TEMPLATES.values(), *map(account_name, together)]
+            known_accounts = [*given.get("shares_accounts", ()), *TEMPLATES.values(), *map(account_name, together)]
             for variable, known, home in (
                 ("celery_broker_users", everyone, "accounts_users"),
                 ("celery_broker_groups", together, "accounts_groups"),
                 ("jupyterhub_administrators", [*everyone, *by_hand], "accounts_users"),
-                ("sandbox_accounts", accounts, "shares_accounts"),
+                ("sandbox_accounts", known_accounts, "shares_accounts"),
             ):
                 yield from _missing(variable, given.get(variable, ()), known, f"neither in {home} nor in {name}")
-            yield from _too_many(given, users, people)
-            yield from _wrong_accounts(given.get("shares_users", {}), accounts)
+            active = [*filter(_is_readable, accounts.active(users)), *accounts.accounts(people, today())["users"]]
+            yield from _too_many(given, active)
+            yield from _wrong_accounts(given.get("shares_users", {}), known_accounts)
             values = {key: variable.value for key, variable in variables.items()}
-            yield from _stopped_notebooks(values, people, users, together)
+            yield from _stopped_notebooks(values, accounts.share_people(active, [{"name": one} for one in together]))
             for variable in ("login_administrators", "shares_users"):
                 yield from _typos(variable, given.get(variable, ()), [*everyone, *by_hand, login, "root"])
-            active = {one.name for one in people.people if one.is_active(today())}
-            for one in sorted(active & {*map(str, given.get("shares_remove_users", ()))}):
+            names = {one.name for one in people.people if one.is_active(today())}
+            for one in sorted(names & {*map(str, given.get("shares_remove_users", ()))}):
                 yield Problem(
                     "shares_remove_users", f"has {one}, who is in {name}", f"Remove {one} from one of the two"
                 )
 
 
-def _stopped_notebooks(
-    values: Mapping[str, Any], people: People, users: Sequence[Mapping[str, Any]], groups: Sequence[str]
-) -> Iterator[Problem]:
-    """Yield why no notebook can start: the accounts of all users demand an image, and no profile has its own."""
+def _is_readable(user: Mapping[str, Any]) -> bool:
+    """Return whether a user has a name, and groups in a list; otherwise another check reports it."""
+    return isinstance(user.get("name"), str) and isinstance(user.get("groups") or [], list)
+
+
+def _stopped_notebooks(values: Mapping[str, Any], placed: Sequence[Mapping[str, str]]) -> Iterator[Problem]:
+    """Yield why no notebook can start: the accounts of all users demand an image, and no profile has its own.
+
+    :param placed: name and account of each user
+    """
     template, limits = values.get("shares_template", "home"), values.get("shares_users", {})
     profiles = values.get("jupyterhub_profiles")
     is_wanted = values.get("jupyterhub_enabled") is True and values.get("sandbox_enabled") is True
     chosen = isinstance(profiles, Mapping) and any("--account" in str(profile) for profile in profiles.values())
     if not is_wanted or chosen or str(template) not in TEMPLATES or not isinstance(limits, Mapping):
         return
-    own = _memberships(users, people)
-    placed = [{"name": name, "account": next((one for one in own[name] if one in groups), "")} for name in own]
     limits = {name: keys for name, keys in limits.items() if isinstance(keys, Mapping)}
-    accounts = {user.account for user in wanted(Declared(template, people=placed, users=limits)).users.values()}
+    used = {user.account for user in wanted(Declared(template, people=placed, users=limits)).users.values()}
     demanding = values.get("sandbox_accounts")
-    if accounts and isinstance(demanding, list) and accounts <= {*map(str, demanding)}:
+    if used and isinstance(demanding, list) and used <= {*map(str, demanding)}:
         wrong = "has the accounts of all users, but a notebook cannot run in an image"
         yield Problem("sandbox_accounts", wrong, "Use sandbox_partitions, or remove jupyterhub_enabled")
 
@@ -96,24 +101,13 @@ def _missing(variable: str, wanted: Sequence[str], known: Sequence[str], where: 
             yield Problem(variable, f"has {one}, which is {where}", advice)
 
 
-def _too_many(given: Mapping[str, Any], users: Sequence[Mapping[str, Any]], people: People) -> Iterator[Problem]:
+def _too_many(given: Mapping[str, Any], active: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
     """Yield that the broker has more users than ports."""
-    own, groups = _memberships(users, people), {*map(str, given.get("celery_broker_groups", ()))}
-    names = own.keys() & {*map(str, given.get("celery_broker_users", ()))}
-    names |= {name for name, mine in own.items() if groups.intersection(map(str, mine))}
-    if len(names) > len(REDIS_PORTS):
-        wrong = f"have {len(names)} users, but the broker can have only {len(REDIS_PORTS)}"
+    names, groups = (given.get(f"celery_broker_{key}", ()) for key in ("users", "groups"))
+    number = len(accounts.broker_accounts(names, groups, active))
+    if number > len(REDIS_PORTS):
+        wrong = f"have {number} users, but the broker can have only {len(REDIS_PORTS)}"
         yield Problem("celery_broker_users and celery_broker_groups", wrong, "Remove users or a group")
-
-
-def _memberships(users: Sequence[Mapping[str, Any]], people: People) -> dict[str, tuple[Any, ...]]:
-    """Return the groups of each user who has not expired, by name."""
-    own = {}
-    for user in users:
-        more = user.get("groups")
-        if not user.get("expires") or str(user["expires"]) > today():
-            own[str(user.get("name"))] = (user.get("group"), *(more if isinstance(more, list) else ()))
-    return own | {one.name: (one.group,) for one in people.people if one.is_active(today())}
 
 
 def _wrong_accounts(limits: Mapping[str, Any], known: Sequence[str]) -> Iterator[Problem]:

@@ -6,23 +6,32 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-OPTIONS = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SINFO|SQUEUE|SCANCEL)_(?!CONF$)")
+OPTIONS = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SINFO|SQUEUE|SCANCEL)_")
 """Options for Slurm's commands in the environment, such as SLURM_TIME_FORMAT (squeue(1), ENVIRONMENT VARIABLES)."""
 
 ANSWER = 10.0
 """Default timeout of a program in seconds."""
 
 
+def without_options(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the options for Slurm's commands in it.
+
+    >>> without_options({"SLURM_CONF": "/etc/slurm/slurm.conf", "SQUEUE_FORMAT": "%i", "HOME": "/root"})
+    {'SLURM_CONF': '/etc/slurm/slurm.conf', 'HOME': '/root'}
+    """
+    return {name: value for name, value in inherited.items() if name == "SLURM_CONF" or not OPTIONS.match(name)}
+
+
 def run(*command: str, seconds: float = ANSWER, text: str = "") -> tuple[int, str, str]:
     """Run a command; return its exit code, output and errors. On a timeout the code is 124. `text` is its input."""
-    inherited = {name: value for name, value in os.environ.items() if not OPTIONS.match(name)}
     try:
         done = subprocess.run(
             command,
-            env={**inherited, "PATH": PATH, "LC_ALL": "C"},
+            env={**without_options(os.environ), "PATH": PATH, "LC_ALL": "C"},
             input=text,
             capture_output=True,
             text=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from ansible.module_utils.slurmstead.reach.commands import without_options
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.slurm.nodes import Node
 
@@ -111,7 +112,6 @@ def complaint(stderr: str, node: str = "") -> str:
 
 def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     """The caller's environment without the options for Slurm's commands in it (srun(1), INPUT ENVIRONMENT)."""
-    wish = re.compile(r"(SLURM|SLURMD|SRUN|SBATCH|SALLOC|SINFO|SQUEUE|SCANCEL)_")
-    kept = {name: value for name, value in inherited.items() if name == "SLURM_CONF" or not wish.match(name)}
+    kept = without_options(inherited)
     path = [*filter(None, [kept.get("PATH")]), "/usr/local/bin", "/usr/bin", "/bin"]
     return {**kept, "LC_ALL": "C", "PATH": ":".join(path)}
