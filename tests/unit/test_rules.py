@@ -7,7 +7,7 @@ import functools
 import pathlib
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -51,6 +51,17 @@ def _expression(pattern: str) -> str:
 
 def text(path: pathlib.Path) -> str:
     return (ROOT / path).read_text(errors="replace")
+
+
+def violations(
+    search: Callable[[str], re.Match[str] | None], paths: Iterable[pathlib.Path] | None = None
+) -> dict[str, str]:
+    """What a search finds first in the text of a file, by the file's path; only where it finds something.
+
+    :param paths: the files; all, if it is None
+    """
+    found = {str(path): search(text(path)) for path in (files() if paths is None else paths)}
+    return {path: match.group() for path, match in found.items() if match}
 
 
 class Loader(yaml.CSafeLoader):
@@ -163,22 +174,24 @@ def test_a_role_pulls_in_no_other(role: str) -> None:
     assert not path.exists() or not load(path).get("dependencies"), "Leave the order of roles to the playbook"
 
 
-@pytest.mark.parametrize("path", [path for path in files() if path.parts[0] == "roles"], ids=_id)
-def test_a_role_knows_no_groups(path: pathlib.Path) -> None:
-    found = re.search(r"\bgroup_names\b|\bgroups\s*\[|\bgroups\.\w+\s*[|\[}]|\bin groups\b", text(path))
+def test_a_role_knows_no_groups() -> None:
+    groups = re.compile(r"\bgroup_names\b|\bgroups\s*\[|\bgroups\.\w+\s*[|\[}]|\bin groups\b")
+    paths = matching("roles/**/*")
 
-    assert found is None, f"Pass what {found and found[0]!r} means as a variable; playbooks know the groups"
+    assert paths
+    assert violations(groups.search, paths) == {}, "Pass what it means as a variable; playbooks know the groups"
 
 
-@pytest.mark.parametrize("path", matching("roles/*/templates/**/*"), ids=_id)
-def test_a_template_says_who_manages_its_file(path: pathlib.Path) -> None:
-    lines = text(path).splitlines()
-    # What the kernel or cloud-init reads in the first line cannot move.
-    first = lines[1] if lines[0].startswith(("#!", "#cloud-config")) else lines[0]
-
-    assert re.match(r"\{\{ ansible_managed \| comment(\(.*\))? \}\}$", first), (
-        "Begin it with {{ ansible_managed | comment }}"
+def test_a_template_says_who_manages_its_file() -> None:
+    managed = re.compile(
+        # What the kernel or cloud-init reads in the first line cannot move.
+        r"((#!|#cloud-config).*\n)?\{\{ ansible_managed \| comment(\(.*\))? \}\}\n"
     )
+    templates = matching("roles/*/templates/**/*")
+    silent = [str(path) for path in templates if not managed.match(text(path))]
+
+    assert templates
+    assert not silent, "Begin each with {{ ansible_managed | comment }}"
 
 
 # Tasks
@@ -192,12 +205,14 @@ FORBIDDEN = {
 }
 
 
-@pytest.mark.parametrize(("path", "task"), TASKS.values(), ids=TASKS)
-def test_a_task_uses_nothing_forbidden(path: pathlib.Path, task: dict[str, Any]) -> None:
-    words = {key.rpartition(".")[2] for key in [*task, *(task.get("args") or {})]}
-    found = sorted(words & set(FORBIDDEN))
+def test_a_task_uses_nothing_forbidden() -> None:
+    words = {
+        name: {key.rpartition(".")[2] for key in [*task, *(task.get("args") or {})]}
+        for name, (_, task) in TASKS.items()
+    }
+    found = {name: {word: FORBIDDEN[word] for word in used & set(FORBIDDEN)} for name, used in words.items()}
 
-    assert not found, f"{path}: {found[0]}: {FORBIDDEN[found[0]]}"
+    assert {name: advice for name, advice in found.items() if advice} == {}
 
 
 def test_the_groups_that_a_run_makes_are_internal() -> None:
@@ -212,17 +227,24 @@ GERUND_OR_OTHER = re.compile(r"\w+(?:ing|ed|[^s]s)")
 VERBS_LIKE_THAT = {"Bring", "Feed", "Need", "Ping", "Seed"}
 
 
-@pytest.mark.parametrize(("path", "task"), TASKS.values(), ids=TASKS)
-def test_a_tasks_name_is_an_imperative(path: pathlib.Path, task: dict[str, Any]) -> None:
-    name = str(task.get("name") or "")
+def _advice_on_name(path: pathlib.Path, name: str) -> str | None:
+    """What to do about the name of a task in a file; None if it is right."""
     if "tasks" in path.parts and path.stem != "main":
         prefix, bar, name = name.partition(" | ")
-        assert (prefix, bar) == (path.stem, " | "), f"Begin the name with `{path.stem} | `"
+        if (prefix, bar) != (path.stem, " | "):
+            return f"Begin the name with `{path.stem} | `"
     verb = name.partition(" ")[0]
+    if not re.match(r"[A-Z][a-z]+", verb):
+        return "Give the task a name that begins with a verb and a capital letter"
+    if verb not in VERBS_LIKE_THAT and GERUND_OR_OTHER.fullmatch(verb):
+        return f"Write the imperative, not {verb!r}"
+    return "Remove the full stop from the task's name" if name.endswith(".") else None
 
-    assert re.match(r"[A-Z][a-z]+", verb), "Give the task a name that begins with a verb and a capital letter"
-    assert verb in VERBS_LIKE_THAT or not GERUND_OR_OTHER.fullmatch(verb), f"Write the imperative, not {verb!r}"
-    assert not name.endswith("."), "Remove the full stop from the task's name"
+
+def test_a_tasks_name_is_an_imperative() -> None:
+    advice = {label: _advice_on_name(path, str(task.get("name") or "")) for label, (path, task) in TASKS.items()}
+
+    assert {label: words for label, words in advice.items() if words} == {}
 
 
 SECRET = re.compile(
@@ -248,15 +270,23 @@ PATH_ONLY = {"command", "stat", "file"}
 """Modules that are told where a secret is but do not read it."""
 
 
-@pytest.mark.parametrize(("path", "task"), TASKS.values(), ids=TASKS)
-def test_a_task_with_a_secret_shows_nothing(path: pathlib.Path, task: dict[str, Any]) -> None:
+def _secret(task: dict[str, Any]) -> re.Match[str] | None:
+    """The first secret that a task reads."""
     if "block" in task or PATH_ONLY & {key.rpartition(".")[2] for key in task}:
-        return
-    found = SECRET.search("\n".join(_values({key: value for key, value in task.items() if key != "name"})))
+        return None
+    return SECRET.search("\n".join(_values({key: value for key, value in task.items() if key != "name"})))
 
-    assert found is None or (task.get("no_log") is True and task.get("diff") is False), (
-        f"{path}: set no_log: true and diff: false, because the task uses {found[0]}"
-    )
+
+def test_a_task_with_a_secret_shows_nothing() -> None:
+    reading = {name: (task, found[0]) for name, (_, task) in TASKS.items() if (found := _secret(task))}
+    showing = {
+        name: secret
+        for name, (task, secret) in reading.items()
+        if not (task.get("no_log") is True and task.get("diff") is False)
+    }
+
+    assert reading
+    assert showing == {}, "Set no_log: true and diff: false, because the task uses that secret"
 
 
 def test_few_tasks_have_a_condition() -> None:
@@ -265,14 +295,19 @@ def test_few_tasks_have_a_condition() -> None:
     assert len(conditional) <= MAX_CONDITIONAL * len(TASKS), f"Choose hosts, not conditions, in some of {conditional}"
 
 
-@pytest.mark.parametrize("path", TASK_FILES, ids=_id)
-def test_a_task_file_is_short(path: pathlib.Path) -> None:
-    assert len(text(path).splitlines()) <= MAX_TASK_LINES, "Split it, and import the parts in main.yml"
+def test_a_task_file_is_short() -> None:
+    long = [str(path) for path in TASK_FILES if len(text(path).splitlines()) > MAX_TASK_LINES]
+
+    assert TASK_FILES
+    assert not long, "Split each, and import the parts in main.yml"
 
 
-@pytest.mark.parametrize("path", matching("playbooks/*.yml"), ids=_id)
-def test_a_playbook_is_called_by_what_it_does(path: pathlib.Path) -> None:
-    assert re.fullmatch(r"[a-z]+(-[a-z]+)+", path.stem), "Name it <verb>-<noun>.yml"
+def test_a_playbook_is_called_by_what_it_does() -> None:
+    paths = matching("playbooks/*.yml")
+    wrong = [str(path) for path in paths if not re.fullmatch(r"[a-z]+(-[a-z]+)+", path.stem)]
+
+    assert paths
+    assert not wrong, "Name it <verb>-<noun>.yml"
 
 
 def test_a_play_of_control_ends_the_run_if_control_is_unreachable() -> None:
@@ -325,9 +360,12 @@ def test_a_module_is_documented_and_can_check(path: pathlib.Path) -> None:
 # Python
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=_id)
-def test_python_runs_no_shell(path: pathlib.Path) -> None:
-    assert not any(words.get("shell") is True for _, words in _calls(path)), "Pass a list of arguments"
+def test_python_runs_no_shell() -> None:
+    paths = [path for path in PYTHON if "shell" in text(path)]
+    wrong = [str(path) for path in paths if any(words.get("shell") is True for _, words in _calls(path))]
+
+    assert paths
+    assert not wrong, "Pass a list of arguments"
 
 
 OURS = matching("scripts/**/*.py", "plugins/**/*.py", "roles/*/files/**/*.py")
@@ -341,9 +379,12 @@ PRINTING = matching(
 )
 
 
-@pytest.mark.parametrize("path", [path for path in OURS if path not in PRINTING], ids=_id)
-def test_only_the_command_prints(path: pathlib.Path) -> None:
-    assert "print" not in dict(_calls(path)), "Return it, and print it in scripts/slurmstead/cli"
+def test_only_the_command_prints() -> None:
+    paths = [path for path in OURS if path not in PRINTING and "print" in text(path)]
+    wrong = [str(path) for path in paths if "print" in dict(_calls(path))]
+
+    assert paths
+    assert not wrong, "Return it, and print it in scripts/slurmstead/cli"
 
 
 def _undocumented(path: str, body: list[ast.stmt]) -> Iterator[str]:
@@ -385,20 +426,21 @@ def _asserts(function: ast.FunctionDef) -> bool:
     return False
 
 
-@pytest.mark.parametrize("path", TESTS, ids=_id)
-def test_a_test_can_fail(path: pathlib.Path) -> None:
-    functions = list(_test_functions(path))
-    silent = [function.name for function in functions if not _asserts(function)]
+def test_a_test_can_fail() -> None:
+    functions = {str(path): list(_test_functions(path)) for path in TESTS}
+    empty = [path for path, found in functions.items() if not found]
+    silent = [
+        f"{path}:{one.lineno} {one.name}" for path, found in functions.items() for one in found if not _asserts(one)
+    ]
 
-    assert functions, "Add a test, or remove the file"
-    assert not silent, f"Let each assert what it expects: {silent}"
+    assert not empty, "Add a test, or remove the file"
+    assert not silent, "Let each assert what it expects"
 
 
-@pytest.mark.parametrize("path", TESTS, ids=_id)
-def test_no_test_is_skipped(path: pathlib.Path) -> None:
-    found = re.search(r"\bpytest\.(mark\.)?(skip|skipif|xfail|importorskip)\b", text(path))
+def test_no_test_is_skipped() -> None:
+    skips = re.compile(r"\bpytest\." + r"(mark\.)?(skip|skipif|xfail|importorskip)\b")
 
-    assert found is None or path.name == "test_rules.py", "Let the test fail where it cannot run, or run it elsewhere"
+    assert violations(skips.search, TESTS) == {}, "Let the test fail where it cannot run, or run it elsewhere"
 
 
 # All files
@@ -422,12 +464,6 @@ REGISTRIES = re.compile(
     )
 )
 PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=]{40}")
-
-
-def violations(search: Callable[[str], object], *exempt: str) -> dict[str, object]:
-    """What a search finds in the text of a file, by the file's path; only where it finds something."""
-    found = {str(path): search(text(path)) for path in files() if str(path) not in exempt}
-    return {path: match.group() if isinstance(match, re.Match) else match for path, match in found.items() if match}
 
 
 def test_no_file_knows_a_registry() -> None:
