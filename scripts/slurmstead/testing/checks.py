@@ -14,7 +14,6 @@ from slurmstead.runner import processes
 from slurmstead.testing import commands
 from slurmstead.testing.outcome import Outcome, show
 
-
 LINTED = ["site.yml", "examples", "inventory", "molecule", "playbooks", "roles"]
 """Where Ansible's files are; ansible-lint would also read all of docs, plugins, scripts and tests."""
 
