@@ -5,6 +5,8 @@ STEAD_LAB=NAME pytest tests/lab/backup/test_rotate_key.py
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -60,6 +62,24 @@ def test_jobs_survive_another_key_which_nobody_sees(lab: Any, submit: Callable[.
     assert {after[number]["Restarts"] for number in running + pending} == {"0"}
     for form in [*forms(old), *forms(keys[lab.control])]:
         assert form not in run.output.encode(), "a key is in the output"
+
+
+def test_a_rotation_that_was_killed_is_completed_by_the_next_run_of_site_yml(lab: Any) -> None:
+    old = key_of(lab, lab.control)
+
+    def kill(task: str, process: int) -> None:
+        if task == "Install the new MUNGE key":
+            os.kill(process, signal.SIGKILL)
+
+    run = lab.ansible(ROTATE, began=kill)
+    assert run.code == -signal.SIGKILL, run.output
+    new = key_of(lab, lab.control)
+    run = lab.ansible()
+
+    assert run.code == 0, run.output[-5000:]
+    assert new != old
+    assert set(lab.everywhere(lambda name: key_of(lab, name)).values()) == {new}
+    assert lab.user(f"srun --nodes={len(lab.workers)} --mem=50 true", seconds=300) == ""
 
 
 def test_a_worker_that_is_off_gets_the_key_from_the_run_after_its_return(
