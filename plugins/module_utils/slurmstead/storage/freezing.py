@@ -6,6 +6,7 @@ The kernel refuses while a file is open for writing, so no write is lost.
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable
@@ -89,6 +90,8 @@ def keep(source: str, *, is_own: bool) -> None:
         link.parent.mkdir(exist_ok=True)
         if not link.is_symlink():
             link.symlink_to(unit)
+    # After a power cut, an empty unit would keep the directory from being mounted, and this program from going on.
+    os.sync()
     check(["systemctl", "daemon-reload"])
 
 
