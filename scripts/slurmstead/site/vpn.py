@@ -93,7 +93,11 @@ def remove(book: Book, names: Sequence[str]) -> None:
     unknown = [name for name in names if not book.find(name)]
     if unknown:
         known = ", ".join(peer.name for peer in book.peers) or "no peer"
-        raise UsageError(f"{unknown[0]} is not in {book.path}", f"Its peers: {known}. Nothing was changed.")
+        raise UsageError(
+            f"{unknown[0]} is not in {book.path}",
+            f"Its peers: {known}. Nothing was changed. "
+            "If an earlier `vpn remove` was interrupted, make control follow the file: scripts/stead up --tags vpn",
+        )
     _write(book, [peer for peer in book.peers if peer.name not in names])
 
 

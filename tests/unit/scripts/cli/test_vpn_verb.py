@@ -128,6 +128,7 @@ def test_what_control_knows_is_compared(listed, stead, capsys, monkeypatch):
         (("add", "desk", "--key", "abc"), "--key abc is not a public key"),
         (("add", "desk", "--key", OTHER), "laptop has this key"),
         (("remove", "labtop"), "labtop is not in"),
+        (("remove", "labtop"), "If an earlier `vpn remove` was interrupted"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_control_is_asked(listed, book, stead, capsys, words, why):
