@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -216,6 +217,28 @@ def test_an_open_udp_port_is_seen_with_its_process() -> None:
         number = here.getsockname()[1]
 
     assert found[number] == os.getpid()
+
+
+NAMED = """
+import ctypes, socket, sys
+ctypes.CDLL(None).prctl(15, {name!r})
+with socket.create_server(("0.0.0.0", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("name", [b"a\nb", b"\nLISTEN 0 5 a:1", b'a",pid=1,fd=1)', b'",pid=1,fd=1))', b"\xff\x1b[2J"])
+def test_no_name_of_a_process_hides_its_port_or_gives_it_to_another(name: bytes) -> None:
+    program = [sys.executable, "-c", NAMED.format(name=name)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        number = int(process.stdout.readline())
+        found = {port["port"]: port for port in services.listening()}
+        process.communicate("")
+
+    assert found[number]["pid"] == process.pid
+    assert found[number]["process"].isprintable()
 
 
 def test_a_port_is_reached_when_its_machine_accepts_or_refuses() -> None:

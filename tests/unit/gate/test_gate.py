@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import getpass
+import os
 import pathlib
 import stat
+import subprocess
+import sys
+import types
+from typing import cast
 
 import pytest
 
 from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.gate import files as gate_files
 from ansible.module_utils.slurmstead.gate import gate as gate_gate
+from ansible.module_utils.slurmstead.gate import process as gate_process
 from ansible.module_utils.slurmstead.gate import verdict as gate_verdict
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State, read_queue
 
@@ -25,6 +31,18 @@ PartitionName=extra Nodes=n9
 PriorityType=priority/best
 """
 FILES = {"slurm.conf": SOURCE, "gres.conf": "# x\nNodeName=n1 Nmae=gpu\n"}
+
+
+def test_a_process_with_any_name_does_not_keep_the_gate_from_its_own() -> None:
+    named = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'\\xff'); print(flush=True); sys.stdin.read()"
+    program = [sys.executable, "-c", named]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        found = gate_process.first(cast("subprocess.Popen[bytes]", types.SimpleNamespace(pid=os.getpid())), 0)
+        process.communicate(b"")
+
+    assert found == process.pid
 
 
 def test_the_gate_keeps_every_line_on_its_number() -> None:

@@ -86,8 +86,8 @@ def _children(process: subprocess.Popen[bytes]) -> list[int]:
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # proc(5): the name, in parentheses, may contain any character; then follow state and parent.
-            if path.read_text().rpartition(")")[2].split()[1] == str(process.pid):
+            # proc(5): the name, in parentheses, may contain any byte; then follow state and parent.
+            if path.read_text(errors="replace").rpartition(")")[2].split()[1] == str(process.pid):
                 found.append(int(path.parent.name))
     return found
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.slurmstead.identity import sessions
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm import state
 
@@ -18,14 +19,14 @@ PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,NeedDaemon
 DELETED = re.compile(r"^\S+ ..x\S* .* (/usr/\S+) \(deleted\)$", re.MULTILINE)
 """Executable mapping in /proc/PID/maps of a replaced file."""
 
-PROCESS = re.compile(r'\("([^"]+)",pid=(\d+)')
-"""The owners of a socket in the output of ss(8)."""
+SOCKET = re.compile(r"^(?:LISTEN|UNCONN) +\d+ +\d+ +(\S+):(\d+) +\S+:\*", re.MULTILINE)
+"""The begin of a socket in the output of ss(8), with address and port."""
+
+OWNER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)(?=,\(|\)\s*\Z)', re.DOTALL)
+"""A process that has the socket. Users choose the names, also with line breaks, and with words like those around."""
 
 FATAL = re.compile(r"^\w+: (?:fatal|Error): (.*)$", re.MULTILINE)
 """Log line in which a daemon of Slurm or MUNGE reports why it ends."""
-
-JOB = re.compile(r"/job_\d+(/|$)", re.MULTILINE)
-"""Control group of a job's process."""
 
 
 def units(names: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -109,7 +110,7 @@ def listening(protocol: str = "tcp") -> list[dict[str, Any]]:
     :param protocol: tcp or udp
     """
     _, out, _ = run("ss", "--no-header", "--listening", f"--{protocol}", "--numeric", "--processes")
-    return [port for port in ports(out) if not JOB.search(_control_groups(port["pid"]))]
+    return [port for port in ports(out) if not sessions.JOB.search(_control_groups(port["pid"]))]
 
 
 def ports(text: str) -> Iterator[dict[str, Any]]:
@@ -118,18 +119,20 @@ def ports(text: str) -> Iterator[dict[str, Any]]:
     >>> list(ports('LISTEN 0 5 0.0.0.0%eth0:8000 0.0.0.0:* users:(("python3",pid=7,fd=3))'))
     [{'address': '0.0.0.0', 'port': 8000, 'process': 'python3', 'pid': 7}]
     """
-    for line in text.splitlines():
-        owners = PROCESS.findall(line)
-        address, _, port = line.split()[3].rpartition(":")
-        address = address.partition("%")[0].strip("[]").removeprefix("::ffff:")
+    found = list(SOCKET.finditer(text))
+    ends = [*(socket.start() for socket in found[1:]), len(text)]
+    for socket, end in zip(found, ends, strict=True):
+        owners = OWNER.findall(text[socket.end() : end])
+        address, port = socket[1].partition("%")[0].strip("[]").removeprefix("::ffff:"), socket[2]
         if owners and not address.startswith("127.") and address != "::1":
             # With socket activation, both systemd and the service own the socket.
             name, pid = min(owners, key=lambda owner: owner[0] == "systemd")
-            yield {"address": address, "port": int(port), "process": name, "pid": int(pid)}
+            printable = "".join(letter if letter.isprintable() else "?" for letter in name)
+            yield {"address": address, "port": int(port), "process": printable, "pid": int(pid)}
 
 
 def _control_groups(pid: int) -> str:
     try:
-        return (PROC / str(pid) / "cgroup").read_text()
+        return (PROC / str(pid) / "cgroup").read_text(errors="replace")
     except OSError:
         return ""
