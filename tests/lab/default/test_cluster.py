@@ -54,6 +54,14 @@ def test_the_time_comes_from_control(lab: Any, node: str, facts: Facts) -> None:
 
 
 @pytest.mark.kernel  # Containers have no NFS server.
+def test_no_user_can_take_the_place_of_the_nfs_server(lab: Any) -> None:
+    refused = "python3 -c 'import socket; socket.create_server((\"\", {}))' 2>&1 | grep --count PermissionError || true"
+    taken, free = (lab.host(lab.server).check_output(refused.format(port)) for port in (2049, 2050))
+
+    assert (taken, free) == ("1", "0")
+
+
+@pytest.mark.kernel  # Containers have no NFS server.
 def test_the_share_is_served_by_two_threads_for_each_client(lab: Any) -> None:
     assert int(lab.root(lab.server, "cat /proc/fs/nfsd/threads")) == 16 >= 2 * len(lab.names)
 
