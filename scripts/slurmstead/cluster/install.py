@@ -79,7 +79,11 @@ def run(
     result = operations.run(
         *(out, messages, "install-machine.yml", inventory),
         limit=",".join(groups["control"]),
-        extra_vars={"installed_node": name, "install_deadline": str(deadline), "install_restart": str(restart)},
+        extra_vars={
+            "installed_node": name,
+            "install_deadline": str(deadline),
+            "install_restart": "true" if restart else None,
+        },
         plain=plain,
     )
     return parse(result)

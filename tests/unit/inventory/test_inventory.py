@@ -250,6 +250,30 @@ def test_a_wrong_variable_is_named(said: Said, variables: dict[str, Any], expect
     assert said(node1=variables) == [expected]
 
 
+TEXT = "a text, which counts as true in conditions"
+REWRITE = "Write false without quotes; in an INI file, False; with --extra-vars, JSON"
+
+
+@pytest.mark.parametrize("text", ["false", "False", "no", "off", "0", "n"])
+def test_a_text_that_means_false_is_refused_because_templates_take_it_for_true(said: Said, text: str) -> None:
+    assert said(node3={"jupyterhub_enabled": text}) == [f'jupyterhub_enabled (node3): is "{text}", {TEXT}. {REWRITE}.']
+
+
+@pytest.mark.parametrize("value", ["true", "True", "yes", "1", True, False, 0, 1])
+def test_a_value_that_means_for_templates_what_it_says_is_accepted(said: Said, value: object) -> None:
+    assert said(node3={"jupyterhub_enabled": value}) == []
+
+
+def test_a_text_that_means_false_is_refused_inside_a_list_and_a_mapping() -> None:
+    flags = {"type": "list", "elements": "bool"}
+    option = {"type": "dict", "options": {"one": {"type": "bool"}, "many": flags}}
+
+    assert list(faults("", option, {"one": "no", "many": [False, "off", "on"]})) == [
+        (f'.one is "no", {TEXT}', REWRITE),
+        (f'.many[1] is "off", {TEXT}', REWRITE),
+    ]
+
+
 def test_an_address_that_yaml_reads_as_a_number_is_named(said: Said) -> None:
     assert said(node1={"os_address": 10.1, "ansible_host": 10.1}) == [
         'os_address (node1): is "10.1", which is not an IPv4 address. Write it as in 192.168.1.11.'

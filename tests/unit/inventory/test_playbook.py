@@ -164,6 +164,17 @@ def test_a_variable_of_the_command_line_is_checked_too(validate: Validate) -> No
     ]
 
 
+def test_false_in_small_letters_is_refused_in_an_ini_file_and_on_the_command_line(validate: Validate) -> None:
+    hosts = "node1 os_address=192.0.2.1\nnode2 os_address=192.0.2.2\nnode3 os_address=192.0.2.3\n"
+    groups = "[control]\nnode3\n[nfs_server]\nnode3\n[workers]\nnode[1:2]\n"
+    values = "[all:vars]\nsandbox_enabled=false\nlogin_only_with_jobs=False\n"
+
+    found = problems(validate({"hosts.ini": hosts + groups + values}, "--extra-vars", "jupyterhub_enabled=false"))
+
+    assert [problem.partition(" (")[0] for problem in found] == ["jupyterhub_enabled", "sandbox_enabled"]
+    assert all('is "false", a text, which counts as true in conditions.' in problem for problem in found)
+
+
 def test_a_value_that_looks_at_another_host_is_computed(validate: Validate) -> None:
     address = "{{ hostvars['node1'].os_address | replace('192', '127') }}"
     hosts = yaml.safe_load(HOSTS + GROUPS)

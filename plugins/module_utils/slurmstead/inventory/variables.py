@@ -195,8 +195,12 @@ def faults(place: str, option: Mapping[str, Any], value: Any) -> Iterator[Fault]
     elif kind == "dict":
         yield from _mapping_faults(place, option, value)
     else:
-        wrong, _ = _validated(option, value)
-        if wrong and "choices" in option:
+        wrong, read = _validated(option, value)
+        if kind == "bool" and isinstance(value, str) and not wrong and not read:
+            # Roles and playbooks get the text itself, and a text that is not empty is true in a condition.
+            advice = "Write false without quotes; in an INI file, False; with --extra-vars, JSON"
+            yield f"{here}{seen}, a text, which counts as true in conditions", advice
+        elif wrong and "choices" in option:
             yield f"{here}{seen}", f"Write one of: {', '.join(str(one) or '(nothing)' for one in option['choices'])}"
         elif wrong:
             yield f"{here}{seen}", f"Write {TYPE_WORDS[kind]}"

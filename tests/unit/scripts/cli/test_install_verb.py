@@ -39,7 +39,7 @@ def test_a_blank_machine_is_installed_and_becomes_a_worker(ran, stead, project, 
     assert 'os_serial: "CZJ1"\n      os_host_key: SHA256:key' in said
 
 
-@pytest.mark.parametrize(("words", "restart"), [([], "False"), (["--restart"], "True")])
+@pytest.mark.parametrize(("words", "restart"), [([], None), (["--restart"], "true")])
 def test_a_machine_loses_its_power_only_if_the_operator_says_so(stead, project, monkeypatch, words, restart):
     project.write("hosts.yml", SITE)
     given = {}
