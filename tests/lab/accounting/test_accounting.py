@@ -17,6 +17,8 @@ from slurmstead.paths import PLAYBOOKS
 
 ON = {"accounting_enabled": True, "shares_template": "course", "shares_low": "requeue"}
 
+OFF = {"accounting_enabled": False, "shares_template": "home", "shares_low": "none"}
+
 
 def configure(lab: Any, *arguments: str, **variables: Any) -> Any:
     """Configure the records of jobs with other variables."""
@@ -43,7 +45,7 @@ def recorded(lab: Any, number: str, seconds: float = 60) -> str:
 @pytest.fixture(scope="module")
 def job(lab: Any) -> str:
     """A job that waits before its records are wanted."""
-    off = configure(lab, accounting_enabled=False)
+    off = configure(lab, **OFF)
     assert off.code == 0, off.output[-5000:]
     assert lab.root(lab.control, "systemctl is-active slurmdbd || true").strip() == "inactive"
     words = "sbatch --parsable --begin=now+1hour --output=/dev/null --wrap=true"

@@ -58,6 +58,20 @@ GOOD = {
         },
     },
     "jobs that contain their processes": {"login_only_with_jobs": True, "slurm_config": {"PrologFlags": "Alloc,X11"}},
+    "no accounts and no limits": {
+        "accounting_enabled": False,
+        "shares_template": "home",
+        "shares_low": "none",
+        "shares_users": {},
+        "shares_half_life": None,
+        "sandbox_accounts": [],
+    },
+    "accounts of a slurmdbd of the site's own": {
+        "accounting_enabled": False,
+        "slurm_config": {"AccountingStorageHost": "db.example.org"},
+        "sandbox_accounts": ["cs"],
+        "sandbox_enabled": True,
+    },
     "packages": {"packages_extra": ["g++", "libpfm4", "python3.11-venv"]},
     "the broker and Julia": {
         "accounts_users": [user("alice", 2001)],
@@ -926,7 +940,25 @@ QUIET_CASES = {
     ),
 }
 
+NO_ACCOUNTS = "is set, but without accounting_enabled Slurm knows no accounts and limits. "
+NO_ACCOUNTS += "Remove it, or set accounting_enabled: true."
+
 SHARE_CASES = {
+    "limits of a course without accounts": case("shares_template", "course", NO_ACCOUNTS, accounting_enabled=False),
+    "jobs that give way without accounts": case("shares_low", "wait", NO_ACCOUNTS, accounting_enabled=False),
+    "a limit without accounts": case("shares_users", {"ann": {"MaxJobs": 2}}, NO_ACCOUNTS, accounting_enabled=False),
+    "an account that demands images without accounts": case(
+        "sandbox_accounts", ["cs"], NO_ACCOUNTS, accounting_enabled=False, sandbox_enabled=True
+    ),
+    "limits for the slurmdbd of a site": case(
+        "shares_template",
+        "lab",
+        "is set, but slurm_config has AccountingStorageHost, and Slurmstead changes only a slurmdbd of its own. "
+        "Remove it, and use sacctmgr, or remove that key.",
+        slurm_config={"AccountingStorageHost": "db.example.org"},
+        sandbox_accounts=["cs"],
+        sandbox_enabled=True,
+    ),
     "an unknown key of an account": case(
         "shares_accounts",
         {"bio": {"Fairshares": 2}},

@@ -131,6 +131,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     shares.share_qos_are_possible,
     shares.removed_users_are_no_people,
     shares.half_life_is_a_time,
+    shares.limits_need_accounts,
     packages.package_names_are_possible,
     lab.machines_are_possible,
     lab.name_is_a_file_name,

@@ -12,6 +12,9 @@ from ansible.module_utils.slurmstead.inventory.model import Violation, did_you_m
 
 Values = Mapping[str, Any]
 
+FOREIGN = ("AccountingStorageHost", "AccountingStorageType")
+"""Keys of slurm_config with which a site has a slurmdbd of its own, or none, as in playbooks/vars/cluster.yml."""
+
 
 def share_accounts_are_possible(shares_accounts: Values) -> Iterator[Violation]:
     """An account has a name and keys that Slurm knows, and no parents in a circle."""
@@ -49,6 +52,38 @@ def half_life_is_a_time(shares_half_life: str | None) -> Iterator[Violation]:
     """YAML reads 12:00:00 as a number."""
     if shares_half_life and (why := limits.wrong(Key("", "time"), shares_half_life)):
         yield "shares_half_life", f"is {shown(shares_half_life)}, which {why}", "Write a time such as '7-0'"
+
+
+def limits_need_accounts(
+    accounting_enabled: bool,
+    slurm_config: Mapping[str, Any],
+    shares_template: str,
+    shares_low: str,
+    shares_accounts: Values,
+    shares_users: Values,
+    shares_qos: Values,
+    sandbox_accounts: Sequence[str],
+) -> Iterator[Violation]:
+    """Without slurmdbd no job has an account, so no limit is enforced; in a slurmdbd of the site's own, none is set."""
+    foreign = next((key for key in FOREIGN if key in slurm_config), "")
+    if accounting_enabled and not foreign:
+        return
+    given = {
+        "shares_template": shares_template if shares_template != "home" else "",
+        "shares_low": shares_low if shares_low != "none" else "",
+        "shares_accounts": shares_accounts,
+        "shares_users": shares_users,
+        "shares_qos": shares_qos,
+        # In a slurmdbd of the site's own there can be such accounts.
+        "sandbox_accounts": () if foreign else sandbox_accounts,
+    }
+    for variable in [name for name, value in given.items() if value]:
+        if foreign:
+            wrong = f"is set, but slurm_config has {foreign}, and Slurmstead changes only a slurmdbd of its own"
+            yield variable, wrong, "Remove it, and use sacctmgr, or remove that key"
+        else:
+            wrong = "is set, but without accounting_enabled Slurm knows no accounts and limits"
+            yield variable, wrong, "Remove it, or set accounting_enabled: true"
 
 
 def _keys(variable: str, values: Values, known: Mapping[str, Key]) -> Iterator[Violation]:
