@@ -1264,6 +1264,31 @@ def test_cores_for_the_system_that_are_no_number_of_cores_are_named(said: Said) 
     ]
 
 
+@pytest.mark.parametrize(
+    ("quiet", "own", "refused"),
+    [
+        (["node1", "node2", "node4"], {}, True),
+        (["node1", "node2", "node4"], {"quiet": {"MaxTime": 60}}, True),
+        (["node1", "node2", "node4"], {"quiet": {"Default": "NO"}}, False),
+        (["node1", "node2", "node4"], {"small": {"Nodes": "node1", "Default": True}}, False),
+        (["node1", "node2"], {}, False),
+        ([], {}, False),
+    ],
+)
+def test_notebooks_of_a_cluster_of_quiet_nodes_start_in_their_partition(
+    said: Said, quiet: list[str], own: dict[str, Any], refused: bool
+) -> None:
+    everywhere = {"sandbox_enabled": True, "sandbox_partitions": ["quiet"], "slurm_partitions": own}
+    hosts = {name: {"slurm_quiet": True} for name in quiet}
+    hub = {"jupyterhub_enabled": True, "jupyterhub_profiles": {"small": {"cpus": 1}}}
+    expected = (
+        "jupyterhub_profiles (node3): has small with the partition quiet, which is in sandbox_partitions. "
+        "Choose a partition that demands no image."
+    )
+
+    assert said(everywhere=everywhere, node3=hub, **hosts) == ([expected] if refused else [])
+
+
 PARTITIONS = {"main": {"Nodes": "node[1-2]"}, "quiet": {"MaxTime": 60}, "spare": {"Nodes": "node4"}, "none": None}
 
 

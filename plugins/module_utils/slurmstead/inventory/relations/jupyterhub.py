@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.conf.partitions import QUIET, default_names, names
+from ansible.module_utils.slurmstead.conf.partitions import MAIN, QUIET, default_names, names, partitions
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, did_you_mean, shown
 from ansible.module_utils.slurmstead.inventory.relations.addresses import HOST_NAME
 from ansible.module_utils.slurmstead.inventory.relations.firewall import wrong_ports
@@ -117,22 +117,34 @@ def profiles_have_partitions(
 
 
 def profiles_need_no_image(
-    jupyterhub_enabled: bool,
-    jupyterhub_profiles: Mapping[str, Any],
-    sandbox_enabled: bool,
-    sandbox_partitions: Sequence[str],
-    slurm_partitions: Mapping[str, Any],
-) -> Iterator[Violation]:
+    jupyterhub_enabled: Mapping[str, bool],
+    jupyterhub_profiles: Mapping[str, Mapping[str, Any]],
+    sandbox_enabled: Mapping[str, bool],
+    sandbox_partitions: Mapping[str, Sequence[str]],
+    slurm_partitions: Mapping[str, Mapping[str, Any]],
+    slurm_quiet: Mapping[str, bool],
+    worker_names: Sequence[str],
+    control_names: Sequence[str],
+) -> Iterator[HostViolation]:
     """A notebook is not in an image, so slurmctld would refuse it where an image is demanded."""
-    for name, profile in jupyterhub_profiles.items() if jupyterhub_enabled and sandbox_enabled else ():
-        for partition in [
-            one for one in _partitions(profile) or default_names(slurm_partitions) if one in sandbox_partitions
-        ]:
-            yield (
-                "jupyterhub_profiles",
-                f"has {name} with the partition {partition}, which is in sandbox_partitions",
-                "Choose a partition that demands no image",
-            )
+    for control in control_names[:1]:
+        if not jupyterhub_enabled.get(control) or not sandbox_enabled.get(control):
+            continue
+        # Where all workers are quiet, so is the default partition.
+        own = {
+            name: keys if isinstance(keys, Mapping) else {} for name, keys in slurm_partitions.get(control, {}).items()
+        }
+        quiet = [name for name in worker_names if slurm_quiet.get(name)]
+        default = default_names(partitions(own, {MAIN: {"Default": True}}, quiet, worker_names))
+        for name, profile in jupyterhub_profiles.get(control, {}).items():
+            for partition in _partitions(profile) or default:
+                if partition in sandbox_partitions.get(control, ()):
+                    yield (
+                        (control,),
+                        "jupyterhub_profiles",
+                        f"has {name} with the partition {partition}, which is in sandbox_partitions",
+                        "Choose a partition that demands no image",
+                    )
 
 
 def profiles_have_quiet_nodes(
