@@ -1264,6 +1264,24 @@ def test_cores_for_the_system_that_are_no_number_of_cores_are_named(said: Said) 
     ]
 
 
+def test_gpus_and_fast_cores_exclude_each_other(said: Said) -> None:
+    gpus = {
+        "slurm_config": {"GresTypes": "core,gpu"},
+        "slurm_nodes": {"node1": {"Gres": ["gpu:a100:2"]}, "node2": None},
+    }
+    others = {"slurm_config": {"GresTypes": ["core", "tape"]}, "slurm_nodes": {"node1": {"Gres": "tape:1"}}}
+    wrong = "but slurm_core_gres is true, with which Slurmstead replaces gres.conf"
+    advice = "Remove slurm_core_gres, and write gres.conf on control yourself, or remove the devices."
+
+    assert said(everywhere={**gpus, "slurm_core_gres": True}) == [
+        f'slurm_config (node3): GresTypes is "core,gpu", {wrong}. {advice}',
+        f'slurm_nodes (node3): node1: Gres is ["gpu:a100:2"], {wrong}. {advice}',
+    ]
+    assert said(everywhere=gpus) == []
+    assert said(everywhere={**others, "slurm_core_gres": True}) == []
+    assert said(everywhere={"slurm_config": {"GresTypes": None}, "slurm_core_gres": True}) == []
+
+
 @pytest.mark.parametrize(
     ("quiet", "own", "refused"),
     [

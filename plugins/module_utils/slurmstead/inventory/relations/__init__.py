@@ -152,6 +152,7 @@ CLUSTER_RELATIONS: tuple[Callable[..., Iterator[HostViolation]], ...] = (
     quiet.quiet_nodes_are_only_workers,
     quiet.quiet_nodes_are_shared_by_name_only,
     quiet.system_cores_are_a_number_of_cores,
+    slurm.devices_have_no_core_gres,
     cluster.clients_look_where_the_share_is,
     storage.disks_are_of_one_machine,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.conf import keys as conf_keys
 from ansible.module_utils.slurmstead.conf import partitions
-from ansible.module_utils.slurmstead.inventory.model import Violation, in_words, nearest, shown
+from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, in_words, nearest, shown
 from ansible.module_utils.slurmstead.slurm.hostlist import expand
 
 OWNED = {
@@ -29,6 +29,9 @@ OWNED_NODE = {
     "NodeName": "the name in slurm_nodes defines it: remove it",
 }
 OWNED_PARTITION = {"PartitionName": "the name in slurm_partitions defines it: remove it"}
+
+DEVICES = ("gpu", "mps", "nic", "shard")
+"""Kinds of GRES whose files must be in gres.conf(5)."""
 
 _TRUE_FALSE = re.compile(r"yes|up|true|1|no|down|false|0", re.IGNORECASE)
 _ENDLESS = re.compile(r"infinite|unlimited", re.IGNORECASE)
@@ -106,6 +109,30 @@ def one_partition_is_the_default(slurm_partitions: Mapping[str, Any]) -> Iterato
             f"{in_words(marked)} are all set as the default",
             "Keep Default: true in one of them",
         )
+
+
+def devices_have_no_core_gres(
+    slurm_core_gres: Mapping[str, bool],
+    slurm_config: Mapping[str, Mapping[str, Any]],
+    slurm_nodes: Mapping[str, Mapping[str, Any]],
+    control_names: Sequence[str],
+) -> Iterator[HostViolation]:
+    """A device needs a gres.conf of the site's own, and fast and slow cores one of Slurmstead's."""
+    for control in control_names[:1]:
+        if not slurm_core_gres.get(control):
+            continue
+        places = [("slurm_config", "GresTypes", slurm_config.get(control, {}).get("GresTypes"))]
+        for name, keys in slurm_nodes.get(control, {}).items():
+            places.append(("slurm_nodes", f"{name}: Gres", keys.get("Gres") if isinstance(keys, Mapping) else None))
+        for variable, place, value in places:
+            words = value if isinstance(value, list) else str(value or "").split(",")
+            if any(str(word).partition(":")[0].strip().lower() in DEVICES for word in words):
+                yield (
+                    (control,),
+                    variable,
+                    f"{place} is {shown(value)}, but slurm_core_gres is true, with which Slurmstead replaces gres.conf",
+                    "Remove slurm_core_gres, and write gres.conf on control yourself, or remove the devices",
+                )
 
 
 def _unknown_nodes(variable: str, place: str, expression: str, workers: Sequence[str]) -> Iterator[Violation]:
