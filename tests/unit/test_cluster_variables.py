@@ -105,6 +105,27 @@ def test_a_machine_does_not_have_to_reach_itself() -> None:
     assert peers("c", {"control": ["c"], "workers": ["c", "w"]}) == {"w": [6818, 60001]}
 
 
+@pytest.mark.parametrize(
+    ("groups", "limited"),
+    [
+        (["control"], True),
+        (["login", "workers"], True),
+        (["nfs_server"], True),
+        (["control", "nfs_server", "workers"], True),
+        (["nfs_server", "workers"], False),
+        (["workers"], False),
+    ],
+)
+def test_users_are_limited_on_each_machine_that_accepts_them_without_a_job(groups: list[str], limited: bool) -> None:
+    variables = yaml.safe_load(CLUSTER.read_text())
+    environment = NativeEnvironment()
+    is_open = environment.from_string(variables["__login_is_open"]).render(group_names=groups)
+
+    found = environment.from_string(variables["login_limited"]).render(group_names=groups, __login_is_open=is_open)
+
+    assert found is limited
+
+
 @pytest.mark.parametrize("name", ["vpn", "package_cache"])
 @pytest.mark.parametrize(
     ("exists", "enabled", "managed"),

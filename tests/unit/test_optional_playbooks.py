@@ -144,3 +144,11 @@ def test_a_limit_of_a_login_machine_alone_is_set(play: Play, limit: str) -> None
     gate = f"login: {{hosts: {{gate: {{os_address: 192.0.2.3, {limit}}}}}}}"
 
     assert "TASK [login : Limit" in play("configure-login.yml", hosts=INVENTORY + gate)
+
+
+def test_a_limit_of_an_nfs_server_alone_is_set(play: Play) -> None:
+    store = INVENTORY.replace(
+        "nfs_server: {hosts: {node2: }}", "nfs_server: {hosts: {store: {os_address: 192.0.2.3, LIMIT}}}"
+    )
+
+    assert "TASK [login : Limit" in play("configure-login.yml", hosts=store.replace("LIMIT", "login_user_cpus: 2"))
