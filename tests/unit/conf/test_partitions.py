@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import yaml
 
-from ansible.module_utils.slurmstead.conf.partitions import partitions
+from ansible.module_utils.slurmstead.conf.partitions import default_names, names, partitions
 from slurmstead.paths import ROOT
 
 MAIN = yaml.safe_load((ROOT / "roles/slurm/vars/main.yml").read_text())["__slurm_partition_defaults"]
@@ -19,6 +21,27 @@ def test_without_quiet_nodes_nothing_changes(quiet: list[str]) -> None:
 
     assert partitions({}, MAIN, quiet, NODES) == MAIN
     assert partitions(own, MAIN, quiet, NODES) == own
+
+
+@pytest.mark.parametrize("quiet", [[], ["n9"]], ids=["none", "one that was never measured"])
+@pytest.mark.parametrize("keys", [{"MaxTime": 60}, {"MaxTime": 60, "Nodes": None}, {}, None])
+def test_without_quiet_nodes_keys_of_quiet_are_no_partition(keys: dict[str, Any] | None, quiet: list[str]) -> None:
+    night, default = {"night": {"Nodes": "ALL"}}, {"DEFAULT": {"State": "UP"}}
+
+    assert partitions({"quiet": keys}, MAIN, quiet, NODES) == MAIN
+    assert list(partitions({"quiet": keys, **default}, MAIN, quiet, NODES).items()) == [*default.items(), *MAIN.items()]
+    assert partitions({"quiet": keys, **night}, MAIN, quiet, NODES) == night
+
+
+@pytest.mark.parametrize("own", [{}, {"quiet": {"MaxTime": 60}}, {"DEFAULT": {"State": "UP"}, "quiet": None}])
+def test_main_is_known_while_no_partition_replaces_it(own: dict[str, Any]) -> None:
+    assert set(partitions(own, MAIN, ["n2"], NODES)) - {"DEFAULT"} == set(names(own)) == {"main", "quiet"}
+    assert default_names(own) == ["main"]
+
+
+def test_quiet_may_be_the_default() -> None:
+    assert default_names({"quiet": {"Default": True}}) == ["quiet"]
+    assert default_names({"night": None, "quiet": None}) == []
 
 
 def test_quiet_nodes_leave_main() -> None:

@@ -753,6 +753,14 @@ ROUTER_CASES = {
         "Set slurm_quiet for a worker, or name another partition.",
         jupyterhub_enabled=True,
     ),
+    "notebooks in a partition that has keys and no nodes": case(
+        "jupyterhub_profiles",
+        {"alone": {"partition": "quiet"}},
+        "has alone with the partition quiet, but no worker is quiet. "
+        "Set slurm_quiet for a worker, or name another partition.",
+        jupyterhub_enabled=True,
+        slurm_partitions={"quiet": {"MaxTime": 60}},
+    ),
     "no port of a VPN": case("vpn_port", 0, "has 0, which is not a port. Write a number from 1 to 65535."),
     "a disk for the system without a stable name": case(
         "install_disk",

@@ -25,7 +25,7 @@ MAIN = "main"
 
 def names(own: Partitions) -> list[str]:
     """Return the partitions that a site can have."""
-    return [*(name for name in own or [MAIN] if name not in (DEFAULT, QUIET)), QUIET]
+    return [*([name for name in own if name not in (DEFAULT, QUIET)] or [MAIN]), QUIET]
 
 
 def default_names(own: Partitions) -> list[str]:
@@ -33,10 +33,23 @@ def default_names(own: Partitions) -> list[str]:
 
     >>> default_names({}), default_names({"a": {"Default": True}, "b": None})
     (['main'], ['a'])
+    >>> default_names({"quiet": {"MaxTime": 60}}), default_names({"quiet": {"Nodes": "ALL"}})
+    (['main'], [])
     """
     yes = ("yes", "true", "1", "up")
     marked = {name: keys.get("Default") if isinstance(keys, Mapping) else None for name, keys in own.items()}
-    return [str(name) for name, value in (marked or {MAIN: True}).items() if str(value).lower() in yes]
+    found = [str(name) for name, value in marked.items() if str(value).lower() in yes]
+    return found or ([] if _replace_main(own) else [MAIN])
+
+
+def has_own_quiet(own: Partitions) -> bool:
+    """Say whether `quiet` exists without quiet nodes; its keys alone are only for them."""
+    keys = own.get(QUIET)
+    return isinstance(keys, Mapping) and bool(keys.get("Nodes"))
+
+
+def _replace_main(own: Partitions) -> bool:
+    return bool(own.keys() - {DEFAULT, QUIET}) or has_own_quiet(own)
 
 
 def partitions(
@@ -45,7 +58,7 @@ def partitions(
     """Return the keys of each partition, by name. `own` are the site's, which replace the defaults; `nodes` are all.
 
     With quiet nodes there is a partition for them, to which the site can add keys, and the defaults have the other
-    nodes. Without other nodes it is the default partition.
+    nodes. Without other nodes it is the default partition. Without quiet nodes these keys have no effect.
 
     >>> main = {"main": {"Default": "YES", "Nodes": "ALL"}}
     >>> found = partitions({}, main, ["n3"], ["n1", "n2", "n3"])
@@ -53,9 +66,11 @@ def partitions(
     ({'Default': 'YES', 'Nodes': 'n[1-2]'}, 'n3')
     """
     here = [name for name in nodes if name in quiet]
-    if not here:
-        return own or defaults
+    if not here and has_own_quiet(own):
+        return own
     found: dict[str, Mapping[str, Any] | None] = {name: keys for name, keys in own.items() if name != QUIET}
+    if not here:
+        return found if _replace_main(found) else {**found, **defaults}
     others = [name for name in nodes if name not in quiet]
     is_default = {}
     if not found.keys() - {DEFAULT}:

@@ -8,7 +8,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.conf.partitions import MAIN, QUIET, default_names, names, partitions
+from ansible.module_utils.slurmstead.conf.partitions import (
+    MAIN,
+    QUIET,
+    default_names,
+    has_own_quiet,
+    names,
+    partitions,
+)
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, did_you_mean, shown
 from ansible.module_utils.slurmstead.inventory.relations.addresses import HOST_NAME
 from ansible.module_utils.slurmstead.inventory.relations.firewall import wrong_ports
@@ -158,7 +165,7 @@ def profiles_have_quiet_nodes(
     for control in control_names[:1]:
         if (
             any(slurm_quiet.values())
-            or QUIET in slurm_partitions.get(control, {})
+            or has_own_quiet(slurm_partitions.get(control, {}))
             or not jupyterhub_enabled.get(control)
         ):
             continue
