@@ -23,6 +23,11 @@ RESERVATION = "slurmstead-reload"
 MINUTES = 5
 """Duration of the reservation in minutes, for the case that this run is killed."""
 
+UNHEARD = (
+    "was set at run time before an interrupted run and is not set again yet, because slurmctld did not answer; this "
+    "run or the next sets it again when slurmctld answers"
+)
+
 STATE = "/var/spool"
 """Default StateSaveLocation of Debian's packages."""
 
@@ -58,6 +63,8 @@ class Decisions:
         if self.kept:
             # Of a run that was killed.
             self.finish()
+        if self.kept:
+            return [f"{', '.join(decisions.in_words(self.store.recall(NOTE)))}: {UNHEARD}"]
         note = self.made(files)
         self.store.note(NOTE, note or {})
         if note is None and self.slurm.shown():
@@ -69,12 +76,12 @@ class Decisions:
                 return [f"jobs may start meanwhile in partitions that are closed: {(err or out).strip()}"]
         return []
 
-    def give_back(self) -> None:
+    def give_back(self) -> bool:
         """Set the noted values again, if slurmctld answers; repeat this after each of its reloads."""
         note = self.store.recall(NOTE)
         live = self.slurm.shown() if note else {}
         if not live:
-            return
+            return False
         steps, self.left = decisions.commands(note, live)
         for step in steps:
             code, out, err = run(*step)
@@ -84,11 +91,11 @@ class Decisions:
                 if code
                 else f"{words} was set at run time and was set again; to make it permanent, put it into the inventory"
             )
+        return True
 
     def finish(self) -> list[str]:
         """Set them again and forget them; return a line for each. Without an answer they stay for the next run."""
-        self.give_back()
-        if self.kept and self.slurm.answers():
+        if self.give_back() and self.slurm.answers():
             # It does not exist if only nodes had decisions.
             run("scontrol", "delete", f"ReservationName={RESERVATION}")
             self.store.note(NOTE, {})
