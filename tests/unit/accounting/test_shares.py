@@ -56,7 +56,7 @@ def test_in_a_course_students_are_limited_and_staff_is_not() -> None:
         "staff": {"QOS": ["normal", "low"], "DefaultQOS": "normal"},
     }
     limits = {"Flags": None, "MaxJobsPerUser": 2, "MaxSubmitJobsPerUser": 100, "MaxTRESPerUser": "cpu=8"}
-    assert found.qos == {"course": {**limits, "MaxWall": "4:00:00"}, "low": {}}
+    assert found.qos == {"course": {**limits, "MaxWall": "4:00:00"}, "low": {**dict.fromkeys(limits), "MaxWall": None}}
 
 
 def test_jobs_that_give_way_have_a_qos_that_all_others_interrupt() -> None:
@@ -76,6 +76,26 @@ def test_students_have_limits_of_their_own_in_low() -> None:
         **{"Flags": "DenyOnLimit", "MaxJobsPerUser": 8, "MaxSubmitJobsPerUser": 100, "MaxTRESPerUser": "cpu=8"},
         **{"MaxWall": None, "MaxTRESPerJob": "mem=4G", "Priority": 0},
     }
+
+
+@pytest.mark.parametrize("template", ["home", "lab"])
+def test_after_a_course_low_has_no_limits_unless_the_inventory_has_them(template: str) -> None:
+    own = {"course": {"MaxTRESPerJob": "mem=4G", "GrpJobs": 9}}
+    there = made(Declared("course", low="wait", people=(ANN,), qos=own))
+    after = Declared(template, low="wait", people=(ANN,), qos={**own, "low": {"MaxWall": "2:00:00"}})
+    found = [line for line in commands(after, there) if "qos where name=low" in line]
+
+    assert found == [
+        "modify qos where name=low set Flags=-1 MaxJobsPerUser=-1 MaxSubmitJobsPerUser=-1 MaxTRESPerJob=mem=-1"
+        " MaxTRESPerUser=cpu=-1 MaxWall=2:00:00"
+    ]
+    assert commands(after, made(after)) == []
+
+
+def test_where_students_may_not_give_way_low_has_no_limits_of_theirs() -> None:
+    found = commands(Declared("course", people=(ANN,)), made(Declared("course", low="wait", people=(ANN,))))
+
+    assert found[0].startswith("modify qos where name=low set Flags=-1 MaxJobsPerUser=-1")
 
 
 def test_a_new_qos_comes_in_a_process_of_its_own() -> None:

@@ -113,20 +113,20 @@ def wanted(declared: Declared, logins: Iterable[str] = ()) -> Wanted:
 def _qos(declared: Declared, limited: bool) -> dict[str, Mapping[str, Value]]:
     usual: dict[str, Value] = {}
     found: dict[str, dict[str, Value]] = {}
+    # Not those of all jobs together (Grp…): jobs of staff are in it, too.
+    each = {**COURSE_LIMITS, **declared.qos.get(COURSE, {})}
+    each = {key: value for key, value in each.items() if key.startswith(("Flags", "Max", "Min"))}
     if declared.is_enforced:
-        # Jobs may always ask for it; without a way to give way, it has no effect.
-        found[LOW] = {}
+        # Jobs may always ask for it; without a way to give way, it has no effect. A course may have left its limits.
+        found[LOW] = each if limited and declared.low != "none" else dict.fromkeys(each)
     if declared.low != "none":
-        usual, found[LOW] = {"Priority": 1000}, {"Priority": 0}
+        usual = {"Priority": 1000}
+        found[LOW]["Priority"] = 0
         if declared.low == "requeue":
             usual["Preempt"], found[LOW]["PreemptMode"] = LOW, "requeue"
         found["normal"] = usual
     if limited:
         found[COURSE] = {**COURSE_LIMITS, **usual}
-        if declared.low != "none":
-            # Not those of all jobs together (Grp…): jobs of staff are in it, too.
-            each = {**COURSE_LIMITS, **declared.qos.get(COURSE, {})}
-            found[LOW] |= {key: value for key, value in each.items() if key.startswith(("Flags", "Max", "Min"))}
     return {**found, **{name: {**found.get(name, {}), **keys} for name, keys in declared.qos.items()}}
 
 
