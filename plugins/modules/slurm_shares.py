@@ -12,6 +12,7 @@ description:
     new QOS need a second one. Then reads everything again, and fails if a difference is left.
   - Every user of this machine who can log in gets an account, also without being declared, so that no job is refused
     for want of one.
+  - Warns of jobs that wait with a QOS that their account does not have, because Slurm never starts them.
   - Changes only the declared keys. Nothing is removed unless O(remove_users) or O(remove_accounts) names it.
 attributes:
   check_mode: {support: full}
@@ -57,6 +58,7 @@ from ansible.module_utils.slurmstead.accounting.storage import StorageError
 from ansible.module_utils.slurmstead.accounting.wanted import Declared, wanted
 from ansible.module_utils.slurmstead.identity import departures
 from ansible.module_utils.slurmstead.identity.accounts import is_person
+from ansible.module_utils.slurmstead.reach.commands import run
 
 NO_LOGIN = ("nologin", "false", "sync")
 COMPLAINT = re.compile(r"error|problem|invalid|don't have|unknown", re.IGNORECASE)
@@ -84,7 +86,15 @@ def present(host: str, cluster: str) -> difference.Present:
 
 
 def plan(params: dict[str, Any], people: list[str]) -> list[Change]:
-    """Return the differences now. Raises StorageError, and ValueError if the record of accounts cannot be read."""
+    """Return the differences now; raises as `compared`."""
+    return compared(params, people)[0]
+
+
+def compared(params: dict[str, Any], people: list[str]) -> tuple[list[Change], list[str]]:
+    """Return the differences now, and a line for jobs that cannot start after them.
+
+    Raises StorageError, and ValueError if the record of accounts cannot be read.
+    """
     names = ("template", "low", "people", "accounts", "users", "qos")
     cluster, found = params["cluster"], present(params["host"], params["cluster"])
     # Users who leave keep their accounts, and their limits: their jobs may go on, and submit others.
@@ -98,7 +108,10 @@ def plan(params: dict[str, Any], people: list[str]) -> list[Change]:
             "or take it out of shares_remove_accounts"
         )
     gone = difference.removals(cluster, params["remove_users"], params["remove_accounts"], found)
-    return [*difference.changes(cluster, new, found), *gone]
+    # Without limits each QOS is accepted; without an answer of slurmctld nothing can be told.
+    code, queue, _ = run(*difference.PENDING) if any("QOS" in keys for keys in new.accounts.values()) else (0, "", "")
+    stranded = [] if code else [*difference.stranded(new, found, queue)]
+    return [*difference.changes(cluster, new, found), *gone], stranded
 
 
 def write(host: str, cluster: str, changes: list[Change]) -> str:
@@ -139,7 +152,7 @@ def main() -> None:
     if module.check_mode and (why := storage.unanswered(params["host"])):
         module.exit_json(changed=True, plan=[f"slurmdbd does not answer yet ({why}): all shares are set"])
     try:
-        changes = plan(params, people)
+        changes, stranded = compared(params, people)
         if changes and not module.check_mode:
             said = write(params["host"], params["cluster"], changes)
             if left := plan(params, people):
@@ -147,6 +160,8 @@ def main() -> None:
                 module.fail_json(msg=f"sacctmgr did not make these changes: {said}\n{rest}")
     except (StorageError, OSError, ValueError) as error:
         module.fail_json(msg=f"the shares were not set: {error}")
+    for line in stranded:
+        module.warn(line)
     lines = [change.line for change in changes]
     shown = [{"prepared": "".join(f"{line}\n" for line in lines)}] if lines else []
     module.exit_json(changed=bool(lines), plan=lines, diff=shown)

@@ -146,6 +146,38 @@ def test_students_get_no_more_jobs_in_accounts_without_the_limits_of_the_course(
     assert commands(course, present) == ["modify user where name=ann account=physics cluster=c set GrpSubmitJobs=0"]
 
 
+def test_jobs_that_wait_with_a_qos_that_their_account_loses_are_named() -> None:
+    lab, course = Declared("lab", people=(ANN, BOB)), wanted(Declared("course", people=(ANN, BOB)))
+    queue = "10|ann|bio|normal\n9|ann|bio|normal\n9|ann|bio|normal\n11|ann|bio|course\n12|bob|staff|low\n13|eve||\n"
+
+    assert [*difference.stranded(course, made(lab), queue)] == [
+        "jobs 9, 10 of account bio cannot start (InvalidQOS), because of the QOS normal: with these shares the account "
+        "has only course. When they are set, run `squeue --all --noheader --states=PENDING --account=bio --qos=normal "
+        "--format=%F | sort -u | xargs -I JOB scontrol update JobId=JOB QOS=course` as root, or cancel the jobs"
+    ]
+    assert [*difference.stranded(wanted(lab), made(lab), queue.replace("|course", "|low"))] == []
+
+
+def test_jobs_of_an_account_below_another_have_its_qos() -> None:
+    declared = Declared("lab", people=(ANN,), accounts={"bio": {"Parent": "uni"}})
+    queue = "7|ann|bio|course\n8|ann|bio|low\n"
+    found = [*difference.stranded(wanted(declared), made(declared), queue)]
+
+    assert [line.partition(" of ")[0] for line in found] == ["job 7"]
+    assert "has only normal, low. " in found[0]
+
+
+@pytest.mark.parametrize(
+    ("accounts", "user"), [({"QOS": "+gpu"}, {}), ({}, {"QOS": "gpu"})], ids=["a difference", "a user's own"]
+)
+def test_jobs_whose_qos_an_administrator_allowed_are_not_named(accounts: dict[str, str], user: dict[str, str]) -> None:
+    declared = Declared("lab", people=(ANN,), accounts={"bio": {"Parent": "uni"}})
+    there = made(declared)
+    present = Present(there.qos, {**there.accounts, "bio": accounts}, there.parents, {("bio", "ann"): user})
+
+    assert [*difference.stranded(wanted(declared), present, "7|ann|bio|gpu\n")] == []
+
+
 def test_an_account_moves_and_changes_in_two_commands() -> None:
     before = Declared("lab", people=(ANN,), accounts={"uni": {}})
     after = Declared("lab", people=(ANN,), accounts={"uni": {}, "bio": {"Parent": "uni", "MaxJobs": 4}})

@@ -59,3 +59,23 @@ def test_an_account_in_use_is_not_removed(
 
     with pytest.raises(ValueError, match="shares_remove_accounts has home, the account of user ann; nothing was"):
         module.plan(params | {"users": {}, "qos": {}, "remove_users": [], "remove_accounts": ["home"]}, ["ann"])
+
+
+@pytest.mark.parametrize(("code", "said"), [(0, 1), (1, 0)], ids=["slurmctld answers", "it does not"])
+def test_jobs_that_can_never_start_are_told(
+    load_module: Callable[[str], types.ModuleType], monkeypatch: pytest.MonkeyPatch, code: int, said: int
+) -> None:
+    module = load_module("slurm_shares")
+    monkeypatch.setattr(departures, "read", dict)
+    monkeypatch.setattr(module, "present", lambda *_: Present(accounts={"bio": {"QOS": "normal,low"}}))
+    monkeypatch.setattr(module, "run", lambda *_: (code, "7|ann|bio|normal\n", ""))
+    params = {
+        **{"cluster": "c", "host": "h", "template": "course", "low": "none", "by_hand": [], "accounts": {}},
+        **{"people": [{"name": "ann", "account": "bio"}], "users": {}, "qos": {}},
+        **{"remove_users": [], "remove_accounts": []},
+    }
+
+    changes, stranded = module.compared(params, [])
+
+    assert [line for line in changes if "QOS=course" in line.command]
+    assert len(stranded) == said

@@ -12,6 +12,9 @@ from ansible.module_utils.slurmstead.accounting.limits import ASSOCIATION, QOS, 
 from ansible.module_utils.slurmstead.accounting.wanted import COURSE, Wanted
 
 SHOW = ("sacctmgr", "--noheader", "--parsable2", "show")
+PENDING = ("squeue", "--all", "--states=PENDING", "--noheader", "--format=%F|%u|%a|%q")
+"""The command whose output `stranded` understands."""
+
 MOST = 8
 """Names in a line for people."""
 
@@ -176,6 +179,43 @@ def _is_limited(account: str, wanted: Wanted, present: Present) -> bool:
     """Return whether the jobs of an account have the limits of a course."""
     keys = {**present.accounts.get(account, {}), **wanted.accounts.get(account, {})}
     return COURSE in limits.meaning(ASSOCIATION["QOS"], limits.text(keys.get("QOS")))
+
+
+def stranded(wanted: Wanted, present: Present, queue: str) -> Iterator[str]:
+    """Yield a line for the jobs that wait with a QOS that their account does not have: Slurm never starts them."""
+    found = defaultdict(set)
+    for number, user, account, qos in (row for row in _rows(queue) if len(row) == 4):
+        keys = wanted.users[user].keys if user in wanted.users and wanted.users[user].account == account else {}
+        # A user's own values go before those of the account.
+        own = limits.text(keys.get("QOS")) or present.users.get((account, user), {}).get("QOS")
+        allowed = () if own else _allowed(account, wanted, present)
+        if allowed and qos not in allowed:
+            found[account, qos, allowed].add(number)
+    for (account, qos, allowed), numbers in sorted(found.items()):
+        listed = sorted(numbers, key=lambda number: (len(number), number))
+        more = f" and {len(listed) - MOST} more" if len(listed) > MOST else ""
+        jobs = f"squeue --all --noheader --states=PENDING --account={account} --qos={qos} --format=%F"
+        which = f"{'job' if len(listed) == 1 else 'jobs'} {', '.join(listed[:MOST])}{more} of account {account}"
+        yield (
+            f"{which} cannot start (InvalidQOS), because of the QOS {qos}: with these shares the account has only "
+            f"{', '.join(allowed)}. When they are set, run `{jobs} | sort -u | xargs -I JOB scontrol update JobId=JOB "
+            f"QOS={allowed[0]}` as root, or cancel the jobs"
+        )
+
+
+def _allowed(account: str, wanted: Wanted, present: Present) -> tuple[str, ...]:
+    """Return the QOS of an account or of the next one above it that has any, the default first; empty if unknown."""
+    parents = {**wanted.parents, **present.parents, **{name: wanted.parents[name] for name in wanted.placed}}
+    name, passed = account, set[str]()
+    while name in wanted.parents and name not in passed:
+        passed.add(name)
+        keys = {**present.accounts.get(name, {}), **wanted.accounts.get(name, {})}
+        if words := limits.meaning(ASSOCIATION["QOS"], limits.text(keys.get("QOS"))):
+            # With a sign they are a difference to those above.
+            is_list = not any(word.startswith(("+", "-")) for word in words)
+            return tuple(sorted(words, key=lambda word: (word != keys.get("DefaultQOS"), word))) if is_list else ()
+        name = parents[name]
+    return ()
 
 
 def _people(names: Sequence[str]) -> str:
