@@ -35,6 +35,9 @@ DEADLINE = 120
 SETTLE = 180
 """Seconds after which a repaired cluster is idle again. Slurm asks an unresponsive node again about once a minute."""
 
+RECONFIGURE = "until scontrol reconfigure; do sleep 2; done"
+"""slurmctld of Debian 13 answers when it has restarted, which can take longer than scontrol waits."""
+
 STATE = """
 hostname
 stat {share}/. >/dev/null
@@ -203,11 +206,11 @@ def not_constrained(*keys: str) -> Fault:
         path, good = "/etc/slurm/cgroup.conf", "/run/cgroup.conf.good"
         edits = " ".join(f"-e s/^{key}=.*/{key}=no/" for key in keys)
         try:
-            cluster.root(cluster.control, f"cp -a {path} {good} && sed -i {edits} {path} && scontrol reconfigure")
+            cluster.root(cluster.control, f"cp -a {path} {good} && sed -i {edits} {path} && {RECONFIGURE}")
             wait_for_configuration(cluster, f"{keys[0]}=no")
             yield
         finally:
-            cluster.root(cluster.control, f"cp -a {good} {path} && rm {good} && scontrol reconfigure")
+            cluster.root(cluster.control, f"cp -a {good} {path} && rm {good} && {RECONFIGURE}")
             wait_for_configuration(cluster, f"{keys[0]}=yes")
 
     return fault
@@ -294,9 +297,9 @@ def test_a_fault_turns_its_check_red(cluster: Cluster, name: str, seen: str, hin
         checks = cluster.smoke()
 
     assert name in red(checks), checks
-    assert re.search(seen, red(checks)[name])
-    assert cluster.victim in blamed(red(checks)[name]) or name == "sbatch"
-    assert re.search(hint, checks[name]["hint"])
+    assert re.search(seen, red(checks)[name]), checks
+    assert cluster.victim in blamed(red(checks)[name]) or name == "sbatch", checks
+    assert re.search(hint, checks[name]["hint"]), checks
 
 
 def test_every_check_has_a_fault() -> None:
