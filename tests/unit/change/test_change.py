@@ -217,6 +217,16 @@ def test_no_more_is_done_than_it_takes(running: Cluster, lines: str, done: list[
     assert running.done == []
 
 
+def test_an_answer_that_comes_too_late_is_no_verdict(running: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = ["slurm_reconfigure error: Socket timed out on send/recv operation", ""]
+    reconfigure = running.reconfigure
+    monkeypatch.setattr(running, "reconfigure", lambda: reconfigure() or answers.pop(0))
+    text = CONF + "SlurmctldDebug=debug\n"
+
+    assert run(running, text).changed
+    assert (running.done, published(running), answers) == (["reconfigure", "reconfigure"], text, [])
+
+
 def test_a_set_that_does_not_work_is_taken_back(running: Cluster) -> None:
     with pytest.raises(FailedError) as failed:
         run(running, CONF + BAD)

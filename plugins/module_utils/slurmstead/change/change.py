@@ -41,6 +41,9 @@ ALONE = 120.0
 WAIT = 24 * 3600.0
 """Seconds that a run waits for jobs to end."""
 
+TOO_SLOW = "timed out"
+"""Part of what scontrol says when it has waited for MessageTimeout (10 s); the request may be carried out."""
+
 PAUSE = 0.2
 LOOK = 5.0
 """Seconds between two checks of a starting daemon, and of ending jobs."""
@@ -312,9 +315,12 @@ class Run:
             self._reconfigure(before)
 
     def _reconfigure(self, before: State) -> None:
-        why = self.slurm.reconfigure()
-        if why:
-            raise FailedError(f"scontrol reconfigure: {why}")
+        until = time.monotonic() + self.patience
+        while why := self.slurm.reconfigure():
+            # From 23.11 the answer comes from a new daemon, which may start more slowly than scontrol waits.
+            if TOO_SLOW not in why or time.monotonic() > until:
+                raise FailedError(f"scontrol reconfigure: {why}")
+            time.sleep(PAUSE)
         self._prove(before)
 
     def _prove(self, before: State) -> None:
