@@ -151,9 +151,10 @@ def test_jobs_that_wait_with_a_qos_that_their_account_loses_are_named() -> None:
     queue = "10|ann|bio|normal\n9|ann|bio|normal\n9|ann|bio|normal\n11|ann|bio|course\n12|bob|staff|low\n13|eve||\n"
 
     assert [*difference.stranded(course, made(lab), queue)] == [
-        "jobs 9, 10 of account bio cannot start (InvalidQOS), because of the QOS normal: with these shares the account "
-        "has only course. When they are set, run `squeue --all --noheader --states=PENDING --account=bio --qos=normal "
-        "--format=%F | sort -u | xargs -I JOB scontrol update JobId=JOB QOS=course` as root, or cancel the jobs"
+        "jobs 9, 10 of account bio may never start (InvalidQOS), because of the QOS normal: with these shares the "
+        "account has only course. When they are set, run `squeue --all --noheader --states=PENDING --account=bio "
+        "--qos=normal --format=%F | sort -u | xargs -I JOB scontrol update JobId=JOB QOS=course` as root, or cancel "
+        "the jobs"
     ]
     assert [*difference.stranded(wanted(lab), made(lab), queue.replace("|course", "|low"))] == []
 

@@ -228,7 +228,9 @@ with socket.create_server(("0.0.0.0", 0)) as server:
 """
 
 
-@pytest.mark.parametrize("name", [b"a\nb", b"\nLISTEN 0 5 a:1", b'a",pid=1,fd=1)', b'",pid=1,fd=1))', b"\xff\x1b[2J"])
+@pytest.mark.parametrize(
+    "name", [b"a\nb", b"\nLISTEN 0 5 a:1", b'a",pid=1,fd=1)', b'",pid=1,fd=1))', b'",pid=1,fd=1),(', b"\xff\x1b[2J"]
+)
 def test_no_name_of_a_process_hides_its_port_or_gives_it_to_another(name: bytes) -> None:
     program = [sys.executable, "-c", NAMED.format(name=name)]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

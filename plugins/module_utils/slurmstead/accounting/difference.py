@@ -182,7 +182,7 @@ def _is_limited(account: str, wanted: Wanted, present: Present) -> bool:
 
 
 def stranded(wanted: Wanted, present: Present, queue: str) -> Iterator[str]:
-    """Yield a line for the jobs that wait with a QOS that their account does not have: Slurm never starts them."""
+    """Yield a line for the jobs that wait with a QOS that their account does not have: Slurm may never start them."""
     found = defaultdict(set)
     for number, user, account, qos in (row for row in _rows(queue) if len(row) == 4):
         keys = wanted.users[user].keys if user in wanted.users and wanted.users[user].account == account else {}
@@ -197,7 +197,7 @@ def stranded(wanted: Wanted, present: Present, queue: str) -> Iterator[str]:
         jobs = f"squeue --all --noheader --states=PENDING --account={account} --qos={qos} --format=%F"
         which = f"{'job' if len(listed) == 1 else 'jobs'} {', '.join(listed[:MOST])}{more} of account {account}"
         yield (
-            f"{which} cannot start (InvalidQOS), because of the QOS {qos}: with these shares the account has only "
+            f"{which} may never start (InvalidQOS), because of the QOS {qos}: with these shares the account has only "
             f"{', '.join(allowed)}. When they are set, run `{jobs} | sort -u | xargs -I JOB scontrol update JobId=JOB "
             f"QOS={allowed[0]}` as root, or cancel the jobs"
         )

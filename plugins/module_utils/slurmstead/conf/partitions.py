@@ -43,9 +43,13 @@ def default_names(own: Partitions) -> list[str]:
 
 
 def has_own_quiet(own: Partitions) -> bool:
-    """Say whether `quiet` exists without quiet nodes; its keys alone are only for them."""
-    keys = own.get(QUIET)
-    return isinstance(keys, Mapping) and bool(keys.get("Nodes"))
+    """Say whether `quiet` exists without quiet nodes; its keys alone are only for them.
+
+    >>> has_own_quiet({"quiet": {"MaxTime": 60}}), has_own_quiet({"DEFAULT": {"Nodes": "ALL"}, "quiet": None})
+    (False, True)
+    """
+    keys = (own.get(name) for name in (QUIET, DEFAULT))
+    return QUIET in own and any(isinstance(one, Mapping) and bool(one.get("Nodes")) for one in keys)
 
 
 def _replace_main(own: Partitions) -> bool:

@@ -22,7 +22,7 @@ DELETED = re.compile(r"^\S+ ..x\S* .* (/usr/\S+) \(deleted\)$", re.MULTILINE)
 SOCKET = re.compile(r"^(?:LISTEN|UNCONN) +\d+ +\d+ +(\S+):(\d+) +\S+:\*", re.MULTILINE)
 """The begin of a socket in the output of ss(8), with address and port."""
 
-OWNER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)(?=,\(|\)\s*\Z)', re.DOTALL)
+OWNER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)(?=,\("|\)\s*\Z)', re.DOTALL)
 """A process that has the socket. Users choose the names, also with line breaks, and with words like those around."""
 
 FATAL = re.compile(r"^\w+: (?:fatal|Error): (.*)$", re.MULTILINE)

@@ -144,7 +144,7 @@ def profiles_need_no_image(
         quiet = [name for name in worker_names if slurm_quiet.get(name)]
         default = default_names(partitions(own, {MAIN: {"Default": True}}, quiet, worker_names))
         for name, profile in jupyterhub_profiles.get(control, {}).items():
-            for partition in _partitions(profile) or default:
+            for partition in _partitions(profile) or default[-1:]:
                 if partition in sandbox_partitions.get(control, ()):
                     yield (
                         (control,),
