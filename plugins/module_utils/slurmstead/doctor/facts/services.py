@@ -118,10 +118,12 @@ def ports(text: str) -> Iterator[dict[str, Any]]:
 
     >>> list(ports('LISTEN 0 5 0.0.0.0%eth0:8000 0.0.0.0:* users:(("python3",pid=7,fd=3))'))
     [{'address': '0.0.0.0', 'port': 8000, 'process': 'python3', 'pid': 7}]
+    >>> list(ports(""))
+    []
     """
     found = list(SOCKET.finditer(text))
     ends = [*(socket.start() for socket in found[1:]), len(text)]
-    for socket, end in zip(found, ends, strict=True):
+    for socket, end in zip(found, ends, strict=False):
         owners = OWNER.findall(text[socket.end() : end])
         address, port = socket[1].partition("%")[0].strip("[]").removeprefix("::ffff:"), socket[2]
         if owners and not address.startswith("127.") and address != "::1":
