@@ -6,6 +6,7 @@ import pathlib
 import pytest
 import yaml
 
+from slurmstead.cluster import ask
 from slurmstead.errors import ExitCode
 from slurmstead.paths import PLAYBOOKS
 from tests.doctor_facts import ADDRESSES, CONTROL, FILES, KEY, healthy
@@ -32,7 +33,7 @@ def cluster(project, monkeypatch):
 
     def make(machines, **read):
         project.playbook(JUDGE, name="run-doctor.yml")
-        monkeypatch.setattr("slurmstead.cluster.ask.PLAYBOOKS", project.path)
+        monkeypatch.setattr(ask, "PLAYBOOKS", project.path)
         hosts = {name: {"facts": {"facts": seen, "offset": seen["offset"]}} for name, seen in machines.items()}
         hosts |= {name: {"facts": {"unreachable": True, "msg": "refused"}} for name in ADDRESSES.keys() - hosts}
         for name, seen in hosts.items():
@@ -103,7 +104,7 @@ def test_the_playbook_checks_what_answers_and_judges_all(project, stead, capsys)
 
 
 def test_a_job_is_explained_on_the_control_node(project, stead, capsys, monkeypatch):
-    monkeypatch.setattr("slurmstead.cluster.ask.PLAYBOOKS", project.path)
+    monkeypatch.setattr(ask, "PLAYBOOKS", project.path)
     project.playbook("- {name: Explain, doctor_job: {number: '{{ job_number }}'}}", name="explain-job.yml")
     inventory = project.inventory("here")
 
@@ -153,7 +154,7 @@ def test_a_machine_that_does_not_answer_keeps_drift_from_being_none(project, ste
 
 
 def test_connections_are_those_of_the_run_alone(project, stead, monkeypatch):
-    monkeypatch.setattr("slurmstead.cluster.ask.PLAYBOOKS", project.path)
+    monkeypatch.setattr(ask, "PLAYBOOKS", project.path)
     told = "{{ ansible_control_path_dir }}"
     project.playbook(
         f"- ansible.builtin.copy: {{content: '{told}', dest: {project.path}/told, mode: '0600'}}",
