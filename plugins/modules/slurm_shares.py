@@ -12,7 +12,7 @@ description:
     new QOS need a second one. Then reads everything again, and fails if a difference is left.
   - Every user of this machine who can log in gets an account, also without being declared, so that no job is refused
     for want of one.
-  - Warns of jobs that wait with a QOS that their account does not have, because Slurm never starts them.
+  - Warns of jobs that wait with a QOS that their account does not have, because Slurm may never start them.
   - Changes only the declared keys. Nothing is removed unless O(remove_users) or O(remove_accounts) names it.
 attributes:
   check_mode: {support: full}
@@ -55,7 +55,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.accounting import difference, storage
 from ansible.module_utils.slurmstead.accounting.difference import Change
 from ansible.module_utils.slurmstead.accounting.storage import StorageError
-from ansible.module_utils.slurmstead.accounting.wanted import Declared, wanted
+from ansible.module_utils.slurmstead.accounting.wanted import Declared, Wanted, wanted
 from ansible.module_utils.slurmstead.identity import departures
 from ansible.module_utils.slurmstead.identity.accounts import is_person
 from ansible.module_utils.slurmstead.reach.commands import run
@@ -85,18 +85,13 @@ def present(host: str, cluster: str) -> difference.Present:
     return difference.read(answers)
 
 
-def plan(params: dict[str, Any], people: list[str]) -> list[Change]:
-    """Return the differences now; raises as `compared`."""
-    return compared(params, people)[0]
-
-
-def compared(params: dict[str, Any], people: list[str]) -> tuple[list[Change], list[str]]:
-    """Return the differences now, and a line for jobs that cannot start after them.
+def both_sides(params: dict[str, Any], people: list[str]) -> tuple[Wanted, difference.Present]:
+    """Return what is wanted, and what the database has.
 
     Raises StorageError, and ValueError if the record of accounts cannot be read.
     """
     names = ("template", "low", "people", "accounts", "users", "qos")
-    cluster, found = params["cluster"], present(params["host"], params["cluster"])
+    found = present(params["host"], params["cluster"])
     # Users who leave keep their accounts, and their limits: their jobs may go on, and submit others.
     present_users = {*params["by_hand"], *(str(person["name"]) for person in params["people"])}
     left = {*(departures.read() or {})} - present_users
@@ -107,11 +102,23 @@ def compared(params: dict[str, Any], people: list[str]) -> tuple[list[Change], l
             f"shares_remove_accounts has {'; '.join(why)}; nothing was changed. Move what is in it to another account, "
             "or take it out of shares_remove_accounts"
         )
+    return new, found
+
+
+def plan(params: dict[str, Any], new: Wanted, found: difference.Present) -> list[Change]:
+    """Return the differences."""
+    cluster = params["cluster"]
     gone = difference.removals(cluster, params["remove_users"], params["remove_accounts"], found)
-    # Without limits each QOS is accepted; without an answer of slurmctld nothing can be told.
-    code, queue, _ = run(*difference.PENDING) if any("QOS" in keys for keys in new.accounts.values()) else (0, "", "")
-    stranded = [] if code else [*difference.stranded(new, found, queue)]
-    return [*difference.changes(cluster, new, found), *gone], stranded
+    return [*difference.changes(cluster, new, found), *gone]
+
+
+def stranded(new: Wanted, found: difference.Present) -> list[str]:
+    """Return a line for the jobs that may never start after the changes; none if slurmctld does not answer."""
+    # Without limits each QOS is accepted.
+    if not any("QOS" in keys for keys in new.accounts.values()):
+        return []
+    code, queue, _ = run(*difference.PENDING)
+    return [] if code else [*difference.stranded(new, found, queue)]
 
 
 def write(host: str, cluster: str, changes: list[Change]) -> str:
@@ -152,15 +159,16 @@ def main() -> None:
     if module.check_mode and (why := storage.unanswered(params["host"])):
         module.exit_json(changed=True, plan=[f"slurmdbd does not answer yet ({why}): all shares are set"])
     try:
-        changes, stranded = compared(params, people)
+        new, found = both_sides(params, people)
+        changes, warnings = plan(params, new, found), stranded(new, found)
         if changes and not module.check_mode:
             said = write(params["host"], params["cluster"], changes)
-            if left := plan(params, people):
+            if left := plan(params, *both_sides(params, people)):
                 rest = "\n".join(change.line for change in left[:10])
                 module.fail_json(msg=f"sacctmgr did not make these changes: {said}\n{rest}")
     except (StorageError, OSError, ValueError) as error:
         module.fail_json(msg=f"the shares were not set: {error}")
-    for line in stranded:
+    for line in warnings:
         module.warn(line)
     lines = [change.line for change in changes]
     shown = [{"prepared": "".join(f"{line}\n" for line in lines)}] if lines else []

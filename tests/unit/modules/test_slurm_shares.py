@@ -29,10 +29,8 @@ def test_a_user_who_leaves_keeps_the_account_and_its_limits(
         "by_hand": ["carl"],
         "accounts": {},
     }
-    changes = module.plan(
-        params | {"users": {"carl": {"MaxJobs": 2}}, "qos": {}, "remove_users": [], "remove_accounts": []},
-        ["ann", "bob", "carl", "debian"],
-    )
+    params |= {"users": {"carl": {"MaxJobs": 2}}, "qos": {}, "remove_users": [], "remove_accounts": []}
+    changes = module.plan(params, *module.both_sides(params, ["ann", "bob", "carl", "debian"]))
     lines = [change.command for change in changes]
 
     assert not [line for line in lines if "ann" in line]
@@ -58,7 +56,7 @@ def test_an_account_in_use_is_not_removed(
     }
 
     with pytest.raises(ValueError, match="shares_remove_accounts has home, the account of user ann; nothing was"):
-        module.plan(params | {"users": {}, "qos": {}, "remove_users": [], "remove_accounts": ["home"]}, ["ann"])
+        module.both_sides(params | {"users": {}, "qos": {}, "remove_users": [], "remove_accounts": ["home"]}, ["ann"])
 
 
 @pytest.mark.parametrize(("code", "said"), [(0, 1), (1, 0)], ids=["slurmctld answers", "it does not"])
@@ -75,7 +73,7 @@ def test_jobs_that_can_never_start_are_told(
         **{"remove_users": [], "remove_accounts": []},
     }
 
-    changes, stranded = module.compared(params, [])
+    both = module.both_sides(params, [])
 
-    assert [line for line in changes if "QOS=course" in line.command]
-    assert len(stranded) == said
+    assert [line for line in module.plan(params, *both) if "QOS=course" in line.command]
+    assert len(module.stranded(*both)) == said
