@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.reach import remote_call, ssh
+from ansible.module_utils.slurmstead.reach.commands import printable
 
 SECONDS = 240
 """Time limit of a measurement: each disk is read for up to 30 s, four at a time."""
@@ -92,8 +93,8 @@ def _ask(words: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
         except (IndexError, KeyError, TypeError, ValueError):
             return None, "the answer is not a measurement"
     said = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    # The machine may have written it: no control characters for a terminal.
-    return None, "".join(letter if letter.isprintable() else "?" for letter in said)
+    # The machine may have written it.
+    return None, printable(said)
 
 
 def _measurement(found: Any) -> dict[str, Any]:

@@ -26,6 +26,15 @@ def without_options(inherited: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in inherited.items() if name == "SLURM_CONF" or not OPTIONS.match(name)}
 
 
+def printable(said: str) -> str:
+    """Return a text of users or of another machine without control characters for a terminal.
+
+    >>> printable("a\x1b[2J")
+    'a?[2J'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in said)
+
+
 def run(*command: str, seconds: float = ANSWER, text: str = "") -> tuple[int, str, str]:
     """Run a command; return its exit code, output and errors. On a timeout the code is 124. `text` is its input."""
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.slurmstead.identity import sessions
-from ansible.module_utils.slurmstead.reach.commands import run
+from ansible.module_utils.slurmstead.reach.commands import printable, run
 from ansible.module_utils.slurmstead.slurm import state
 
 PROC = Path("/proc")
@@ -20,7 +20,7 @@ DELETED = re.compile(r"^\S+ ..x\S* .* (/usr/\S+) \(deleted\)$", re.MULTILINE)
 """Executable mapping in /proc/PID/maps of a replaced file."""
 
 SOCKET = re.compile(r"^(?:LISTEN|UNCONN) +\d+ +\d+ +(\S+):(\d+) +\S+:\*", re.MULTILINE)
-"""The begin of a socket in the output of ss(8), with address and port."""
+"""How the line of a socket begins in the output of ss(8), with address and port."""
 
 OWNER = re.compile(r'\("(.*?)",pid=(\d+),fd=\d+\)(?=,\("|\)\s*\Z)', re.DOTALL)
 """A process that has the socket. Users choose the names, also with line breaks, and with words like those around."""
@@ -129,8 +129,7 @@ def ports(text: str) -> Iterator[dict[str, Any]]:
         if owners and not address.startswith("127.") and address != "::1":
             # With socket activation, both systemd and the service own the socket.
             name, pid = min(owners, key=lambda owner: owner[0] == "systemd")
-            printable = "".join(letter if letter.isprintable() else "?" for letter in name)
-            yield {"address": address, "port": int(port), "process": printable, "pid": int(pid)}
+            yield {"address": address, "port": int(port), "process": printable(name), "pid": int(pid)}
 
 
 def _control_groups(pid: int) -> str:
