@@ -253,7 +253,7 @@ def test_a_drained_node_is_not_tried(cluster: Cluster, state: pathlib.Path) -> N
     checks = cluster()
 
     assert red(checks)["nodes"] == "n[1,3]: good; n2: drained: bad disk (by root since 2026-11-21T03:04:31)"
-    assert red(checks)["srun"] == "n[1,3]: good; n2: not tried, drained"
+    assert red(checks)["srun"] == "n[1,3]: good; n2: drained"
 
 
 def test_without_a_usable_worker_nothing_is_started(cluster: Cluster, state: pathlib.Path) -> None:

@@ -239,6 +239,15 @@ def test_a_node_with_another_key_is_a_problem_of_munge() -> None:
     assert "munge.key" in red(found)["munge"].hint
 
 
+def test_a_node_that_does_not_answer_may_have_another_key() -> None:
+    found = healthy()
+    del found.answers["n2"]
+    state("n2", "completing", "*")(found)
+
+    assert "n2: not tested: completing, does not answer" in red(found)["munge"].seen
+    assert "if n2 is on: compare `sha256sum /etc/munge/munge.key`" in red(found)["munge"].hint
+
+
 def test_a_core_is_one_cpu_with_its_hardware_threads() -> None:
     found = healthy()
     part("n2", "cpu", bound=2, usable=2, core=2)(found)
@@ -251,7 +260,7 @@ def test_a_drained_node_is_not_tried() -> None:
     state("n2", "drained", reason="bad disk")(found)
     del found.answers["n2"]
 
-    assert "n2: not tried, drained" in red(found)["srun"].seen
+    assert "n2: drained" in red(found)["srun"].seen
 
 
 def test_many_findings_are_one_line() -> None:

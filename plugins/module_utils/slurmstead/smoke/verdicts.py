@@ -63,6 +63,14 @@ def _each(found: Findings, part: str, judge: Judge) -> dict[str, Problem]:
     return {node: problem for node, problem in problems.items() if problem}
 
 
+def _silence(found: Findings, node: str) -> Problem:
+    """Why no job answered from this node."""
+    sick = node_problem(found.nodes.get(node), found.user)
+    if sick:
+        return sick._replace(seen=sick.seen.split(":")[0])
+    return found.untested.get(node, Problem("no answer", HINTS["silent"]))
+
+
 def _types(found: Findings, part: str) -> str:
     """The file system types of the share, or of scratch."""
     return ", ".join(sorted({str(parts[part].get("type")) for parts in found.answers.values() if part in parts}))
@@ -89,9 +97,7 @@ def check_srun(found: Findings) -> Check:
     for node in found.workers:
         host = found.answers.get(node, {}).get("host", {}).get("host")
         if host is None:
-            sick = node_problem(found.nodes.get(node), found.user)
-            not_tried = Problem(f"not tried, {sick.seen.split(':')[0]}", sick.hint) if sick else None
-            problems[node] = not_tried or found.untested.get(node, Problem("no answer", HINTS["silent"]))
+            problems[node] = _silence(found, node)
         elif host in names:
             hint = "on {node}: `hostnamectl hostname {node}`, then restart slurmd"
             problems[node] = Problem(f"calls itself {host}, as {names[host]} does", hint)
@@ -231,9 +237,11 @@ def check_munge(found: Findings) -> Check:
     problems = _each(found, "munge", judge)
     for node in problems:
         # A slurmd that cannot read slurmctld's messages does not answer, so the probe cannot say why.
-        text = found.untested[node].seen if node in found.untested else ""
-        if FOREIGN_KEY.search(text) or DEAF in text:
+        text = "" if "host" in found.answers.get(node, {}) else _silence(found, node).seen
+        if FOREIGN_KEY.search(text):
             problems[node] = Problem(f"not tested: {text}", HINTS["munge"])
+        elif DEAF in text:
+            problems[node] = Problem(f"not tested: {text}", f"if {{node}} is on: {HINTS['munge']}")
     return _check(found, "munge", expected, f"{len(found.decoded)} round trips", problems)
 
 
