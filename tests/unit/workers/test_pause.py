@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import pytest
@@ -29,6 +30,9 @@ class Cluster(Slurm):
 
     def state(self) -> State:
         return State(self.jobs)
+
+    def setting(self, key: str) -> str:
+        return {"MinJobAge": "30 sec"}[key]
 
     def nodes(self) -> dict[str, dict[str, str]]:
         said = f" Reason={self.reason} [root@2026-11-21T14:50:33]" if self.reason else ""
@@ -136,10 +140,12 @@ def test_a_job_that_was_lost_is_named(name: str, job: Job, words: str) -> None:
         Worker(name, cluster).give_back(before, restarted=False)
 
 
-def test_a_job_that_ended_long_ago_is_not_missed() -> None:
+def test_a_job_that_slurmctld_no_longer_shows_is_not_missed() -> None:
     cluster = Cluster(jobs=())
 
-    assert not Worker("n1", cluster).give_back(Before(jobs=(RUNS,), at=0.0), restarted=False)
+    assert not Worker("n1", cluster).give_back(Before(jobs=(RUNS,), at=time.time() - 31), restarted=False)
+    with pytest.raises(PauseError, match="job 7 was forgotten"):
+        Worker("n1", cluster).give_back(Before(jobs=(RUNS,)), restarted=False)
 
 
 def test_a_worker_of_which_nothing_is_heard_is_not_taken_for_another_machine(monkeypatch: pytest.MonkeyPatch) -> None:

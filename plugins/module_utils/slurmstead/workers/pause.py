@@ -17,9 +17,6 @@ from ansible.module_utils.slurmstead.workers import reasons
 SETTLE = 240.0
 """Timeout in seconds for slurmctld to answer and the worker to register; emulated machines are slow."""
 
-REMEMBERED = 240.0
-"""Minimum time in seconds for which slurmctld shows an ended job (MinJobAge)."""
-
 PAUSE = 2.0
 
 DEAF = "slurmctld does not answer; see `journalctl -u slurmctld`"
@@ -103,8 +100,12 @@ class Worker:
     def _account_for(self, before: Before) -> None:
         """Check the jobs that ran before. Raises PauseError."""
         state = self.slurm.state()
-        recent = time.time() - before.at < REMEMBERED
-        lost = slurm_jobs.lost(before.jobs, slurm_jobs.by_number(state), ends_show=recent) if state.heard else []
+        if not state.heard:
+            return
+        # slurmctld shows an ended job at least for this number of seconds.
+        shown = float(self.slurm.setting("MinJobAge").partition(" ")[0] or 0)
+        recent = time.time() - before.at < shown
+        lost = slurm_jobs.lost(before.jobs, slurm_jobs.by_number(state), ends_show=recent)
         if lost:
             words = ", ".join(f"job {job.number} was {what}" for job, what in lost)
             raise PauseError(f"{words}; see slurmctld's log")
