@@ -58,7 +58,6 @@ from ansible.module_utils.slurmstead.accounting import storage
 from ansible.module_utils.slurmstead.backup import archive as backup_archive
 from ansible.module_utils.slurmstead.backup import ownership
 from ansible.module_utils.slurmstead.backup.refusals import Target, refusals
-from ansible.module_utils.slurmstead.change.decisions import STATE
 from ansible.module_utils.slurmstead.change.sets import SLURMDBD, Store
 from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
@@ -67,7 +66,7 @@ from ansible.module_utils.slurmstead.identity import accounts, munge
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm import state as controller_state
 from ansible.module_utils.slurmstead.slurm.daemons import UNIT, Slurm
-from ansible.module_utils.slurmstead.slurm.jobs import Job, State
+from ansible.module_utils.slurmstead.slurm.jobs import State
 
 RESTORED = "restored"
 """Name of the note that records the restored archive."""
@@ -77,26 +76,33 @@ RESTORING = "restoring"
 STOP_SECONDS = 120.0
 
 
-def here(store: Store, slurm: Slurm, state_directory: str) -> tuple[Job, ...]:
-    """Return the jobs of this node's slurmctld; if it does not answer, those in its saved state."""
+def here(files: Mapping[str, str], slurm: Slurm, directory: pathlib.Path) -> State:
+    """Return the queue of this node's slurmctld, or the saved one that slurmctld would load; not heard if unknown.
+
+    A damaged queue counts as empty, because slurmctld cannot load it again.
+    """
     if slurm.answers():
-        return slurm.state().live
-    files, version = store.seen(), slurm.version()
-    if not version or "slurm.conf" not in files or not (pathlib.Path(state_directory) / controller_state.JOBS).exists():
-        return ()
-    return gate_gate.passage(files, version, State(), state_directory).queue.live
+        return slurm.state()
+    if not (directory / controller_state.JOBS).exists():
+        return State()
+    version = slurm.version()
+    if not version or "slurm.conf" not in files:
+        return State(heard=False)
+    passage = gate_gate.passage(files, version, State(), str(directory))
+    is_damaged = any(controller_state.DAMAGED in finding.what for finding in passage.findings)
+    return State() if is_damaged else passage.queue
 
 
-def target(module: AnsibleModule, store: Store, slurm: Slurm) -> Target:
+def target(module: AnsibleModule, store: Store, slurm: Slurm, manifest: Mapping[str, Any]) -> Target:
     """Return the properties of this cluster that must fit the archive."""
     release = platform.freedesktop_os_release()
     installed = slurm.version() or conf_versions.of_release(release.get("ID", ""), release.get("VERSION_ID", ""))
-    found = store.seen().get("slurm.conf")
-    directory = conf_model.read(found or "").value("StateSaveLocation", STATE)
+    # A file that was edited since may keep slurmctld from loading the queue.
+    files = store.proven() or store.seen()
+    saved = conf_model.read(files.get("slurm.conf", "")).value("StateSaveLocation", manifest["state_directory"])
     _, users = accounts.wanted([], module.params["users"])
     known = {**accounts.known().users, **{user.name: user.uid for user in users}}
-    jobs = here(store, slurm, directory) if found else ()
-    return Target(module.params["cluster"], installed or "", jobs, known)
+    return Target(module.params["cluster"], installed or "", here(files, slurm, pathlib.Path(saved)), known)
 
 
 def is_done(store: Store, manifest: Mapping[str, Any], digest: str) -> bool:
@@ -175,7 +181,7 @@ def main() -> None:
             ]
         else:
             has_begun = store.recall(RESTORING).get("sha256") == digest
-            problems = refusals(manifest, target(module, store, slurm), force or has_begun)
+            problems = refusals(manifest, target(module, store, slurm, manifest), force or has_begun)
             changed = not problems
             if changed and module.params["content_base64"] and not module.check_mode:
                 _, files = backup_archive.unpack(base64.b64decode(module.params["content_base64"]))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ansible.module_utils.slurmstead.backup.refusals import Target, refusals
-from ansible.module_utils.slurmstead.slurm.jobs import Job
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 MANIFEST: dict[str, Any] = {"cluster": "lab", "control": "node3", "slurm": "22.05.8", "owners": {"alice": 2001}}
-GOOD = Target("lab", "22.05.8", (), {"alice": 2001, "root": 0})
+GOOD = Target("lab", "22.05.8", State(), {"alice": 2001, "root": 0})
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ GOOD = Target("lab", "22.05.8", (), {"alice": 2001, "root": 0})
     ],
 )
 def test_a_slurmctld_that_reads_the_state_may_have_it(archived: str, installed: str) -> None:
-    target = Target("lab", installed, (), GOOD.users)
+    target = Target("lab", installed, State(), GOOD.users)
 
     assert refusals({**MANIFEST, "slurm": archived}, target) == []
 
@@ -41,7 +41,7 @@ def test_a_slurmctld_that_reads_the_state_may_have_it(archived: str, installed: 
     ],
 )
 def test_a_slurmctld_that_cannot_read_the_state_is_refused(archived: str, installed: str, way: str) -> None:
-    (said,) = refusals({**MANIFEST, "slurm": archived}, Target("lab", installed, (), GOOD.users))
+    (said,) = refusals({**MANIFEST, "slurm": archived}, Target("lab", installed, State(), GOOD.users))
 
     assert archived in said
     assert installed in said
@@ -50,14 +50,14 @@ def test_a_slurmctld_that_cannot_read_the_state_is_refused(archived: str, instal
 
 @pytest.mark.parametrize("force", [False, True])
 def test_the_archive_of_another_cluster_is_refused(force: bool) -> None:
-    (said,) = refusals(MANIFEST, Target("attic", "22.05.8", (), GOOD.users), force)
+    (said,) = refusals(MANIFEST, Target("attic", "22.05.8", State(), GOOD.users), force)
 
     assert "is of the cluster lab, and this inventory describes attic" in said
 
 
 @pytest.mark.parametrize("job", [Job("7", "RUNNING", "main", ("n1",)), Job("8", "PENDING", "main")])
 def test_jobs_that_are_there_are_not_lost_unless_one_says_so(job: Job) -> None:
-    target = Target("lab", "22.05.8", (job,), GOOD.users)
+    target = Target("lab", "22.05.8", State((job,)), GOOD.users)
 
     (said,) = refusals(MANIFEST, target)
 
@@ -66,12 +66,21 @@ def test_jobs_that_are_there_are_not_lost_unless_one_says_so(job: Job) -> None:
     assert refusals(MANIFEST, target, force=True) == []
 
 
+def test_a_queue_that_cannot_be_read_counts_as_full() -> None:
+    target = Target("lab", "22.05.8", State(heard=False), GOOD.users)
+
+    assert refusals(MANIFEST, target) == [
+        "the queue of the control node cannot be read: start slurmctld there; --force discards all its jobs"
+    ]
+    assert refusals(MANIFEST, target, force=True) == []
+
+
 @pytest.mark.parametrize("users", [{"alice": 2007}, {"bob": 2001}, {"alice": 2007, "bob": 2001}])
 def test_jobs_do_not_become_somebody_elses(users: dict[str, int]) -> None:
-    (said,) = refusals(MANIFEST, Target("lab", "22.05.8", (), users), force=True)
+    (said,) = refusals(MANIFEST, Target("lab", "22.05.8", State(), users), force=True)
 
     assert "number 2001" in said
 
 
 def test_an_owner_who_is_not_known_yet_is_none_that_hinders() -> None:
-    assert refusals(MANIFEST, Target("lab", "22.05.8", (), {"root": 0})) == []
+    assert refusals(MANIFEST, Target("lab", "22.05.8", State(), {"root": 0})) == []

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 from ansible.module_utils.slurmstead.change.sets import Store
+from ansible.module_utils.slurmstead.conf.finding import Finding
+from ansible.module_utils.slurmstead.gate.gate import Passage
 from ansible.module_utils.slurmstead.identity import munge
 from ansible.module_utils.slurmstead.slurm import state as controller_state
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 LoadModule = Callable[[str], types.ModuleType]
 
@@ -147,3 +151,32 @@ def test_only_its_owner_can_read_a_restored_slurmdbd_conf(put: Callable[[], list
 
     path = tmp_path / "etc" / "slurmdbd.conf"
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("StoragePass=canary\n", 0o600)
+
+
+class Silent(Slurm):
+    """An installed slurmctld that does not run."""
+
+    def answers(self) -> bool:
+        return False
+
+    def version(self) -> str:
+        return "22.05.8"
+
+
+def test_a_saved_queue_is_unknown_unless_slurmctld_loads_it_or_says_that_it_is_damaged(
+    load_module: LoadModule, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    module, conf = load_module("cluster_restore"), {"slurm.conf": ""}
+    full, damaged = State((Job("7", "PENDING", "main"),)), Finding(f"slurmctld says: {controller_state.DAMAGED}")
+
+    def here(passage: Passage) -> State:
+        monkeypatch.setattr(module.gate_gate, "passage", lambda *_: passage)
+        found: State = module.here(conf, Silent(), tmp_path)
+        return found
+
+    assert here(Passage()) == State()
+    (tmp_path / "job_state").touch()
+    assert here(Passage(queue=full)) == full
+    assert not here(Passage((Finding("slurmctld did not start in time"),))).heard
+    assert here(Passage((damaged,))) == State()
+    assert not module.here({}, Silent(), tmp_path).heard

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
-from ansible.module_utils.slurmstead.slurm.jobs import Job
+from ansible.module_utils.slurmstead.slurm.jobs import State
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Target:
     """ClusterName in its inventory"""
     version: str
     """version of the installed slurmctld, or of the one that this release installs; empty if neither is known"""
-    jobs: tuple[Job, ...] = ()
-    """jobs that run or wait there now"""
+    queue: State = State()
+    """its queue; not heard if it cannot be read"""
     users: Mapping[str, int] = field(default_factory=dict)
     """numeric ID by name, of users on the node or in the inventory"""
 
@@ -30,12 +30,20 @@ def refusals(manifest: Mapping[str, Any], target: Target, force: bool = False) -
     """Return what prevents a restore; `force` discards the jobs on the control node, and nothing else."""
     found = [*_cluster(manifest, target), *_version(str(manifest["slurm"]), target.version)]
     found += _owners(manifest["owners"], target.users)
-    if target.jobs and not force:
-        found.append(
-            f"the control node has jobs, which would be lost: {slurm_jobs.in_words(target.jobs)}. "
-            "Let them end, or cancel them; --force discards them"
-        )
+    if not force:
+        found += _jobs(target.queue)
     return found
+
+
+def _jobs(queue: State) -> list[str]:
+    if not queue.heard:
+        return ["the queue of the control node cannot be read: start slurmctld there; --force discards all its jobs"]
+    if not queue.live:
+        return []
+    return [
+        f"the control node has jobs, which would be lost: {slurm_jobs.in_words(queue.live)}. "
+        "Let them end, or cancel them; --force discards them"
+    ]
 
 
 def _cluster(manifest: Mapping[str, Any], target: Target) -> list[str]:

@@ -23,6 +23,8 @@ JOBS = "job_state"
 UNREADABLE = re.compile(r",? start with '-i' to ignore this\..*")
 """How slurmctld goes on when it cannot read its state (job_mgr.c, node_mgr.c, part_mgr.c, 22.05 to 24.11)."""
 
+DAMAGED = "The saved queue is damaged: restore your last backup with `stead restore FILE`"
+
 SAVED_WITHIN = 6.0
 """Seconds after which slurmctld has saved all earlier changes: SAVE_MAX_WAIT is 5, and it checks every second."""
 
@@ -36,7 +38,7 @@ def advised(said: str) -> str:
     >>> advised("Incomplete job state save file, start with '-i' to ignore this. Warning: using -i will lose the data")
     'Incomplete job state save file. The saved queue is damaged: restore your last backup with `stead restore FILE`'
     """
-    return UNREADABLE.sub(". The saved queue is damaged: restore your last backup with `stead restore FILE`", said)
+    return UNREADABLE.sub(f". {DAMAGED}", said)
 
 
 def read(directory: pathlib.Path) -> dict[str, bytes]:
