@@ -119,6 +119,9 @@ def thaw(source: str) -> bool:
 
 def freeze_clients(paths: Iterable[str], option: str) -> bool:
     """Give mounts of the share that do not use NFS the option `ro` or `rw`; return whether one was different."""
+    if option == "ro":
+        # What a job wrote through a mapped file can be in the memory of an NFS client only, for half a minute.
+        os.sync()
     changed = False
     for path in paths:
         mount = top(path)
