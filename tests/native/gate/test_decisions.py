@@ -13,8 +13,11 @@ import pytest
 from tests.native.cluster import Cluster
 from tests.native.gate.program import run
 
-PARTITION = {"State": "DOWN", "MaxTime": "00:30:00", "Nodes": "node1", "PriorityTier": "7"}
-NODE = {"AvailableFeatures": "fast,big", "Weight": "9"}
+PARTITION = {
+    **{"State": "DOWN", "MaxTime": "00:30:00", "Nodes": "node1", "PriorityTier": "7"},
+    **{"LLN": "YES", "CpuBind": "cores"},
+}
+NODE = {"AvailableFeatures": "fast,big", "CpuBind": "cores", "Weight": "9"}
 
 
 def published(cluster: Cluster, *arguments: str, **keys: Any) -> dict[str, Any]:
@@ -33,7 +36,8 @@ def shown(cluster: Cluster, *record: str) -> dict[str, str]:
 def decided(cluster: Cluster) -> tuple[dict[str, str], dict[str, str]]:
     """Return the present values of what the administrator sets."""
     partition, node = shown(cluster, "partition", "main"), shown(cluster, "node", "node2")
-    return {key: partition[key] for key in PARTITION}, {key: node[key] for key in NODE}
+    # CpuBind is shown only if it is set.
+    return {key: partition.get(key, "") for key in PARTITION}, {key: node.get(key, "") for key in NODE}
 
 
 @pytest.fixture
@@ -63,10 +67,14 @@ def test_a_run_that_changes_nothing_leaves_it(cluster: Cluster) -> None:
 @pytest.mark.parametrize("key", ["KillWait", "MaxJobCount"])
 def test_a_change_elsewhere_keeps_it_and_says_so(cluster: Cluster, key: str) -> None:
     cluster.run("scontrol", "create", "PartitionName=guests", "Nodes=node2", "MaxTime=5")
+    topology = "YES" if cluster.release == "trixie" else None
+    if topology:
+        cluster.run("scontrol", "update", "PartitionName=main", f"ExclusiveTopo={topology}")
 
     said = published(cluster, **{key: 4711})
 
     assert decided(cluster) == (PARTITION, NODE)
+    assert shown(cluster, "partition", "main").get("ExclusiveTopo") == topology
     assert shown(cluster, "partition", "guests")["MaxTime"] == "00:05:00"
     lines = "\n".join(said["warnings"])
     assert re.search(r"PartitionName=main .*State=DOWN.* was set at run time and was set again", lines)

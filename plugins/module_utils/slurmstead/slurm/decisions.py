@@ -15,15 +15,18 @@ from typing import Any
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 
 PARTITION = (
-    *("AllocNodes", "AllowAccounts", "AllowGroups", "AllowQos", "Alternate", "Default", "DefaultTime", "DefMemPerCPU"),
-    *("DefMemPerNode", "DenyAccounts", "DenyQos", "DisableRootJobs", "ExclusiveUser", "GraceTime", "Hidden"),
-    *("JobDefaults", "MaxCPUsPerNode", "MaxCPUsPerSocket", "MaxMemPerCPU", "MaxMemPerNode", "MaxNodes", "MaxTime"),
-    *("MinNodes", "Nodes", "OverSubscribe", "OverTimeLimit", "PreemptMode", "PriorityJobFactor", "PriorityTier", "QoS"),
-    *("ReqResv", "RootOnly", "State", "TRESBillingWeights"),
+    *("AllocNodes", "AllowAccounts", "AllowGroups", "AllowQos", "Alternate", "CpuBind", "Default", "DefaultTime"),
+    *("DefMemPerCPU", "DefMemPerNode", "DenyAccounts", "DenyQos", "DisableRootJobs", "ExclusiveTopo", "ExclusiveUser"),
+    *("GraceTime", "Hidden", "JobDefaults", "LLN", "MaxCPUsPerNode", "MaxCPUsPerSocket", "MaxMemPerCPU"),
+    *("MaxMemPerNode", "MaxNodes", "MaxTime", "MinNodes", "Nodes", "OverSubscribe", "OverTimeLimit", "PreemptMode"),
+    *("PriorityJobFactor", "PriorityTier", "QoS", "ReqResv", "RootOnly", "State", "TRESBillingWeights"),
 )
-"""Keys that `scontrol show partition` prints and `scontrol update` takes (scontrol(1), 21.08 to 24.11)."""
+"""Keys that `scontrol show partition` prints and `scontrol update` takes (scontrol(1), 21.08 to 24.11).
 
-NODE = ("AvailableFeatures", "ActiveFeatures", "Weight")
+24.11 also takes PowerDownOnIdle, but does not show it.
+"""
+
+NODE = ("AvailableFeatures", "ActiveFeatures", "CpuBind", "Weight")
 """The same for a node, in the order in which they can be set."""
 
 KEYS = {"PartitionName": PARTITION, "NodeName": NODE}
