@@ -2,7 +2,7 @@
 
 Its arguments are the keys as JSON, and words: `check` for a dry run, `replace OLD NEW` for another text, `fail` for a
 configuration that does not work, `die` for a run that is killed once slurmctld has loaded the files, `jump` for a clock
-that jumps instead of a run. See program.py.
+that jumps instead of a run, `meanwhile COMMAND` for what happens before slurmctld loads the files. See program.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from typing import Any
 
 from ansible.module_utils.slurmstead.change import change, clock
 from ansible.module_utils.slurmstead.change.change import FailedError, RefusedError, Run
@@ -75,7 +76,15 @@ class Dying(Run):
         super()._prove(before) if not self.slurm.answers() else os._exit(0)
 
 
-KINDS = {"fail": Failing, "die": Dying}
+class Meanwhile(Run):
+    """A run during which something else happens."""
+
+    def _apply(self, *arguments: Any) -> None:
+        subprocess.run(["sh", "-euc", sys.argv[-1]], check=True, stdout=subprocess.DEVNULL)
+        super()._apply(*arguments)
+
+
+KINDS = {"fail": Failing, "die": Dying, "meanwhile": Meanwhile}
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State, lost, read_queue
 
 
@@ -23,8 +25,35 @@ def test_the_queue_is_read() -> None:
     )
 
 
-def test_a_job_that_its_owner_requeued_and_holds_is_not_lost() -> None:
-    before = Job("7", "RUNNING", "main", ("n1",))
+@pytest.mark.parametrize("number", ["7", "5_2(7)", "5+2(7)"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmctld: requeue job JobId={} due to failure of node n1",
+        "slurmctld: requeue JobId={} due to failure of node n1",
+        "slurmctld: Requeue job JobId={} due to node failure",
+        "slurmctld: Requeue het job leader JobId={} due to node failure on JobId=8",
+        "slurmctld: _job_complete: requeue JobId={} due to node failure",
+    ],
+)
+def test_a_job_that_slurmctld_gave_up_is_lost(line: str, number: str) -> None:
+    before, now = Job("7", "RUNNING", "main", ("n1",)), Job("7", "PENDING", "main", reason="BeginTime")
 
-    assert lost([before], {"7": Job("7", "PENDING", "main", reason="JobHeldUser")}) == []
-    assert lost([before], {"7": Job("7", "PENDING", "main", reason="BeginTime")})
+    assert lost([before], {"7": now}, log=lambda: line.format(number)) == [
+        (before, "removed from its nodes and requeued")
+    ]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "slurmctld: Requeuing JobId=7",
+        "slurmctld: preempted JobId=7 has been requeued to reclaim resources for JobId=8\nslurmctld: Requeuing JobId=7",
+        "slurmctld: _job_complete: requeue JobId=7 per user/system request",
+        "slurmctld: requeue job JobId=77 due to failure of node n1",
+    ],
+)
+def test_a_job_that_was_requeued_on_request_is_not_lost(log: str) -> None:
+    before, now = Job("7", "RUNNING", "main", ("n1",)), Job("7", "PENDING", "main", reason="BeginTime")
+
+    assert lost([before], {"7": now}, log=lambda: log) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import time
 from collections.abc import Mapping
 
@@ -17,6 +18,8 @@ from ansible.module_utils.slurmstead.workers.reasons import UPGRADE
 
 RUNS = Job("7", "RUNNING", "main", ("n1",), "None")
 WAITS = Job("8", "PENDING", "main", (), "Resources")
+GIVEN_UP = Job("7", "PENDING", "main", (), "BeginTime")
+LINE = "slurmctld: requeue job JobId=7 due to failure of node n1\n"
 
 
 class Cluster(Slurm):
@@ -24,6 +27,7 @@ class Cluster(Slurm):
 
     def __init__(self, state: str = "MIXED", reason: str = "", jobs: tuple[Job, ...] = (RUNS, WAITS)) -> None:
         self.shown, self.reason, self.jobs, self.started = state, reason, jobs, "2026-11-21T14:50:33"
+        self.written = ""
 
     def answers(self) -> bool:
         return True
@@ -32,7 +36,7 @@ class Cluster(Slurm):
         return State(self.jobs)
 
     def setting(self, key: str) -> str:
-        return {"MinJobAge": "30 sec"}[key]
+        return {"MinJobAge": "30 sec", "SlurmctldLogFile": self.written}[key]
 
     def nodes(self) -> dict[str, dict[str, str]]:
         said = f" Reason={self.reason} [root@2026-11-21T14:50:33]" if self.reason else ""
@@ -127,17 +131,30 @@ def test_one_that_was_not_heard_before_is_not_waited_for() -> None:
     ("name", "job", "words"),
     [
         ("n1", Job("7", "NODE_FAIL", "main", ("n1",)), "job 7 was ended as NODE_FAIL"),
-        ("n1", Job("7", "PENDING", "main"), "job 7 was removed from its nodes and requeued"),
+        ("n1", GIVEN_UP, "job 7 was removed from its nodes and requeued"),
         ("head", RUNS, "job 8 was forgotten"),
     ],
 )
-def test_a_job_that_was_lost_is_named(name: str, job: Job, words: str) -> None:
+def test_a_job_that_was_lost_is_named(tmp_path: pathlib.Path, name: str, job: Job, words: str) -> None:
     cluster = Cluster()
+    cluster.written = str(tmp_path / "slurmctld.log")
     _, before = Worker(name, cluster).pause(check_mode=False)
     cluster.jobs = (job,)
+    (tmp_path / "slurmctld.log").write_text(LINE if job is GIVEN_UP else "")
 
     with pytest.raises(PauseError, match=words):
         Worker(name, cluster).give_back(before, restarted=False)
+
+
+def test_a_job_that_was_requeued_on_request_is_not_missed(tmp_path: pathlib.Path) -> None:
+    """It was given up before the pause, ran again, and was then requeued by its owner."""
+    cluster = Cluster()
+    cluster.written = str(tmp_path / "slurmctld.log")
+    (tmp_path / "slurmctld.log").write_text(LINE)
+    _, before = Worker("n1", cluster).pause(check_mode=False)
+    cluster.jobs = (GIVEN_UP,)
+
+    assert Worker("n1", cluster).give_back(before, restarted=False)
 
 
 def test_a_job_that_slurmctld_no_longer_shows_is_not_missed() -> None:

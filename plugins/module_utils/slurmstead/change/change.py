@@ -354,7 +354,7 @@ class Run:
         if not after.heard:
             return "slurmctld does not show its queue"
         kept = float(self.expected.value("MinJobAge", "300") or 0) > 3 * HEALTHY
-        lost = slurm_jobs.lost(before.live, slurm_jobs.by_number(after), kept)
+        lost = slurm_jobs.lost(before.live, slurm_jobs.by_number(after), kept, self.service.words)
         return "; ".join(f"{slurm_jobs.in_words([job])} was {fate}" for job, fate in lost)
 
     def _back(self) -> str:

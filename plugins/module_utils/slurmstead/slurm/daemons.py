@@ -41,7 +41,7 @@ class Service(Protocol):
         """Return running, starting, stopped or failed; after `restart`, the state of the new process."""
 
     def words(self) -> str:
-        """Return its output since `restart`."""
+        """Return its output since `restart`; before one, since this object was made."""
 
     def outlived_munged(self) -> bool:
         """Say whether munged was started after it.
@@ -84,7 +84,7 @@ class Systemd:
         return state_of(self._show(), self.before)
 
     def words(self) -> str:
-        """Return its lines in the journal and in its log since the restart."""
+        """Return its lines in the journal and in its log since the restart, or since this object was made."""
         _, out, _ = run("journalctl", "--quiet", "--output=cat", f"--since=@{int(self.since)}", f"--unit={UNIT}")
         return out + self.log.since_mark()
 
@@ -98,9 +98,12 @@ class Systemd:
 class Log:
     """The file to which a daemon logs instead of the journal, once it has read its configuration."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, size: int | None = None) -> None:
+        """Mark its current end, or where it ended at this size."""
         self.path = path
-        self.size = 0
+        self.size = size or 0
+        if size is None:
+            self.mark()
 
     def mark(self) -> None:
         """Mark the current end of the file for `since_mark`."""
@@ -196,6 +199,10 @@ class Slurm:
         _, out, _ = run("scontrol", "show", "config")
         return read_settings(out).get(key, "")
 
+    def log(self, size: int | None = None) -> Log:
+        """Return its log; see Log."""
+        return Log(self.setting("SlurmctldLogFile"), size)
+
     def hashes(self) -> str:
         """Return its HASH_VAL, which compares the loaded slurm.conf with the file here, such as `Match`."""
         return self.setting("HASH_VAL")
@@ -224,8 +231,7 @@ class Slurm:
 
         :param seen: their fields, as `nodes` returns them
         """
-        names, log = compress(seen), Log(self.setting("SlurmctldLogFile"))
-        log.mark()
+        names, log = compress(seen), self.log()
         show = f"show node {names}"
         _, out, _ = run("scontrol", "--oneliner", text=f"{show}\nupdate NodeName={names} State=RESUME\n{show}\n")
         drains = drains_since(seen, out, log.since_mark())

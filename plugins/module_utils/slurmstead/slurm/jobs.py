@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead.slurm.hostlist import compress, expand
@@ -42,6 +43,15 @@ ENDED = frozenset(
 
 KILLED_BY = frozenset({"NodeDown", "PartitionDown", "NodeFail", "BootFail"})
 """Reasons of jobs that ended or were requeued because slurmctld had lost information."""
+
+GIVEN_UP = re.compile(
+    r"equeue (?:job |het job leader )?JobId=(?:\d+[_+]\d+\()?(\d+)\)? due to (?:failure of node|node failure)"
+)
+"""What slurmctld logs when it requeues a job because its node or its processes are gone (job_mgr.c, read_config.c).
+
+Only this tells such a job from one that was preempted or requeued by `scontrol`: in 22.05 and 24.11 all of them are
+PENDING with the reason BeginTime, and have one restart more.
+"""
 
 
 @dataclass(frozen=True)
@@ -133,11 +143,14 @@ def in_words(jobs: Iterable[Job], most: int = 5) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def lost(before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True) -> list[tuple[Job, str]]:
+def lost(
+    before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True, log: Callable[[], str] | None = None
+) -> list[tuple[Job, str]]:
     """Return the jobs that a change ended or lost, each with what happened to it.
 
     Jobs that ended by themselves or started do not count. `ends_show`: the queue still shows jobs that ended meanwhile
-    (MinJobAge); otherwise a missing job may have ended.
+    (MinJobAge); otherwise a missing job may have ended. `log` returns slurmctld's log of the time between: a requeued
+    job counts only if it is in GIVEN_UP there. Without `log`, each one counts.
     """
     found = []
     for job in before:
@@ -150,7 +163,7 @@ def lost(before: Iterable[Job], after: Mapping[str, Job], ends_show: bool = True
                 found.append((job, "forgotten"))
         elif now.state in ("NODE_FAIL", "BOOT_FAIL"):
             found.append((job, f"ended as {now.state}"))
-        elif job.running and now.pending and now.reason != "JobHeldUser":  # Its owner requeued and held that one.
+        elif job.running and now.pending and (log is None or job.number in GIVEN_UP.findall(log())):
             found.append((job, "removed from its nodes and requeued"))
         elif now.state == "COMPLETING" and now.reason in KILLED_BY and job.reason not in KILLED_BY:
             found.append((job, "killed"))

@@ -30,11 +30,15 @@ class PauseError(Exception):
 
 @dataclass(frozen=True)
 class Before:
-    """The state before the pause: when slurmd started, whether slurmctld reached it, and the jobs that must survive."""
+    """The state before the pause: when slurmd started, whether slurmctld reached it, and the jobs that must survive.
+
+    `logged` is the size of slurmctld's log.
+    """
 
     slurmd: str = ""
     silent: bool = False
     jobs: tuple[Job, ...] = ()
+    logged: int = 0
     at: float = field(default_factory=time.time)
 
 
@@ -53,13 +57,14 @@ class Worker:
     def pause(self, check_mode: bool) -> tuple[bool, Before]:
         """Drain it; return whether it accepted jobs until now, and its previous state. Raises PauseError."""
         shown = self._nodes().get(self.name)
+        log = self.slurm.log()
         jobs = self._jobs(self.slurm.state(), shown is not None)
         if shown is None:
-            return False, Before(jobs=jobs)
+            return False, Before(jobs=jobs, logged=log.size)
         open_so_far = not reasons.is_left_alone(shown)
         if open_so_far and not check_mode:
             self.slurm.update(self.name, "DRAIN", reasons.UPGRADE)
-        return open_so_far, Before(shown.get("SlurmdStartTime", ""), bool(SILENT & flags(shown)), jobs)
+        return open_so_far, Before(shown.get("SlurmdStartTime", ""), bool(SILENT & flags(shown)), jobs, log.size)
 
     def give_back(self, before: Before, restarted: bool) -> bool:
         """Resume it, if a pause drained it; return whether that was so.
@@ -105,7 +110,8 @@ class Worker:
         # slurmctld shows an ended job at least for this number of seconds.
         shown = float(self.slurm.setting("MinJobAge").partition(" ")[0] or 0)
         recent = time.time() - before.at < shown
-        lost = slurm_jobs.lost(before.jobs, slurm_jobs.by_number(state), ends_show=recent)
+        log = self.slurm.log(before.logged)
+        lost = slurm_jobs.lost(before.jobs, slurm_jobs.by_number(state), recent, log.since_mark)
         if lost:
             words = ", ".join(f"job {job.number} was {what}" for job, what in lost)
             raise PauseError(f"{words}; see slurmctld's log")
