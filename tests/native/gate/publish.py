@@ -2,7 +2,8 @@
 
 Its arguments are the keys as JSON, and words: `check` for a dry run, `replace OLD NEW` for another text, `fail` for a
 configuration that does not work, `die` for a run that is killed once slurmctld has loaded the files, `jump` for a clock
-that jumps instead of a run, `meanwhile COMMAND` for what happens before slurmctld loads the files. See program.py.
+that jumps instead of a run, `images` for a configuration with images, `meanwhile COMMAND` for what happens before
+slurmctld loads the files. See program.py.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ LOG = "/var/log/slurmctld"
 WANTED = pathlib.Path("/root/slurm.conf")
 """What the inventory would say."""
 
+
+OCI = 'RunTimeRun="exec /sandbox %b %j"\nRunTimeQuery="echo {}"\nRunTimeKill="true"\nRunTimeDelete="true"\n'
 
 NAME = "slurmctld(-wlm)?"
 """See cluster.NAME."""
@@ -102,6 +105,7 @@ def main() -> None:
     if "replace" in words:
         conf = conf.replace(*words[words.index("replace") + 1 :][:2])
     files = {"slurm.conf": conf, "cgroup.conf": (directory / "cgroup.conf").read_text()}
+    files["oci.conf"] = OCI if "images" in words else ""
     document = {"error": "", "plan": [], "warnings": []}
     store = Store(directory)
     try:

@@ -108,3 +108,20 @@ def test_an_edit_by_hand_is_put_right_and_said(busy: Cluster) -> None:
 
     assert "the files found are in /etc/slurm/slurmstead/" in "\n".join(said["warnings"])
     assert busy.run("cat", CONF) == before
+
+
+def test_images_are_not_taken_from_jobs(busy: Cluster) -> None:
+    published(busy, "images")
+    before = seen(busy)
+    submit = ("sbatch", "--parsable", "--hold", "--output=/dev/null", "--container=/share/images/plain")
+    job = busy.run(*submit, "--job-name=a\nb", "--wrap=true", user="alice")
+
+    said = published(busy)["error"]
+    after = seen(busy)
+    busy.run("scancel", job)
+
+    assert "oci.conf: RunTimeRun: " in said
+    assert f"refused while any job runs or waits: job {job} (pending); they would run without their images" in said
+    assert after == before
+    assert published(busy)["error"] == ""
+    assert busy.tried("ls", "/etc/slurm/oci.conf").returncode != 0

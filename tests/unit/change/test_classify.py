@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible.module_utils.slurmstead.change.classify import classify
@@ -210,6 +212,22 @@ def test_images_need_no_restart(version: str) -> None:
     seen = files("oci.conf", "", 'RunTimeRun="exec /sandbox %b %j"\nRunTimeQuery="echo {}"', version, BUSY)
 
     assert (seen.action, seen.restart_slurmd, seen.refusals) == (RECONFIGURE, frozenset(), [])
+
+
+def test_images_are_not_taken_from_jobs_that_run_or_wait() -> None:
+    text, runs, waits, ended = (
+        'RunTimeRun="exec /sandbox %b %j"\nRunTimeQuery="echo {}"',
+        *BUSY.jobs,
+        Job("9", "FAILED"),
+    )
+    contained = State((runs, replace(waits, image=True), replace(ended, image=True)))
+
+    assert files("oci.conf", text, "", "24.11", contained).refusals == [
+        "oci.conf: RunTimeRun: exec /sandbox %b %j → removed: refused while any job runs or waits: job 8 (pending); "
+        "they would run without their images"
+    ]
+    assert files("oci.conf", text, text.replace("%j", "%t"), "24.11", contained).refusals == []
+    assert files("oci.conf", text, "", "24.11", BUSY).refusals == []
 
 
 def test_gres_of_a_node_concerns_that_node() -> None:

@@ -19,6 +19,7 @@ from ansible.module_utils.slurmstead.change.plan import Plan
 from ansible.module_utils.slurmstead.change.sets import Store
 from ansible.module_utils.slurmstead.change.workers import Workers
 from ansible.module_utils.slurmstead.conf import model as conf_model
+from ansible.module_utils.slurmstead.conf import needs as conf_needs
 from ansible.module_utils.slurmstead.conf.needs import Action, forks
 from ansible.module_utils.slurmstead.gate import gate as gate_gate
 from ansible.module_utils.slurmstead.gate import verdict as gate_verdict
@@ -134,7 +135,7 @@ class Run:
     def _change(self, version: str, answers: bool, check_mode: bool, when_idle: bool) -> Outcome:
         bases = self._bases()
         old = bases[0]
-        state = self.slurm.state() if answers else self._asleep(old, version)
+        state = self._jobs() if answers else self._asleep(old, version)
         verdict, state = self._judge_again(bases, version, state, answers)
         may_wait, until = when_idle and not check_mode, time.monotonic() + WAIT
         while may_wait and verdict.plan.refusals and time.monotonic() < until:
@@ -158,7 +159,7 @@ class Run:
         """Return the verdict, and the jobs afterwards: some can have started while the gate ran."""
         verdict = self._judge(bases, version, state)
         if answers and not verdict.plan.refusals:
-            state = self.slurm.state()
+            state = self._jobs()
             verdict = dataclasses.replace(verdict, plan=self._plan(bases, version, state))
         return verdict, state
 
@@ -169,17 +170,24 @@ class Run:
         if plan.action is Action.NOTHING and not self._ailment(answers=True):
             return state
         outcome.warnings += self.decisions.keep(bases[0])
-        state = self.slurm.state()
+        state = self._jobs()
         refusals = self._plan(bases, version, state).refusals if state.heard else [UNHEARD]
         if refusals:
             raise RefusedError("\n".join([*refusals, *self.decisions.finish()]))
         return state
 
+    def _jobs(self) -> State:
+        """Return the jobs of a slurmctld that answers, and which of them have images if images are in use."""
+        state = self.slurm.state()
+        known = (self.store.proven() or {}).keys() | self.store.seen().keys()
+        return self.slurm.find_images(state) if conf_needs.OCI in known else state
+
     def _asleep(self, old: Mapping[str, str], version: str) -> State:
         """Return the jobs in the saved state of a slurmctld that does not answer, if its files can load it."""
         if not old.get("slurm.conf"):
             return State(heard=False)
-        return gate_gate.passage(old, version, State(), _state_directory(old)).queue
+        queue = gate_gate.passage(old, version, State(), _state_directory(old)).queue
+        return slurm_jobs.find_images(queue, None)
 
     def _count_jobs(self, version: str) -> None:
         """Once after each start of slurmctld, make the workers report their jobs.
@@ -378,7 +386,7 @@ class Run:
             time.sleep(LOOK)
             if other := cluster_lock.successor(self.holder):
                 raise RefusedError(f"Nothing was changed: {other} has taken over the cluster lock")
-            state = self.slurm.state()
+            state = self._jobs()
             plan = classify(old, self._all(self.files), version, state)
             if (state.heard and not plan.refusals) or time.monotonic() > until:
                 return state

@@ -19,7 +19,7 @@ from ansible.module_utils.slurmstead.conf import needs as conf_needs
 from ansible.module_utils.slurmstead.conf.model import Model, Section
 from ansible.module_utils.slurmstead.conf.needs import Need, While
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
-from ansible.module_utils.slurmstead.slurm.jobs import State
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 Files = Mapping[str, str]
 """The text of each file by its name, such as slurm.conf."""
@@ -155,10 +155,15 @@ def _plain_file(
     found = list(_differences(old.settings, new.settings))
     for key, was, is_now in found:
         shown = (new.settings.get(key) or old.settings[key]).key
-        layout = name == "cgroup.conf" and key in conf_needs.CGROUP_LAYOUT
-        own = Need(need.action, need.slurmd, While.RUNNING) if layout else need
-        blocking = state.running if layout else ()
-        yield Change(f"{name}: {shown}", was, is_now, own, everywhere if need.slurmd else frozenset(), "", blocking)
+        refused, reason = need.refused, ""
+        blocking: tuple[Job, ...] = ()
+        if name == "cgroup.conf" and key in conf_needs.CGROUP_LAYOUT:
+            refused, blocking = While.RUNNING, state.running
+        elif (name, key, is_now) == (conf_needs.OCI, "runtimerun", REMOVED):
+            refused, blocking = While.ANY, tuple(job for job in state.live if job.image)
+            reason = "they would run without their images" if blocking else ""
+        own = Need(need.action, need.slurmd, refused)
+        yield Change(f"{name}: {shown}", was, is_now, own, everywhere if need.slurmd else frozenset(), reason, blocking)
     # For example topology.conf, which does not consist of keys.
     if not found and _said(before) != _said(now):
         yield Change(f"{name} changed", "", "", need, everywhere if need.slurmd else frozenset())

@@ -149,6 +149,9 @@ topology.conf B R -
 CGROUP_LAYOUT = frozenset({"cgroupplugin", "cgroupmountpoint"})
 """Keys of cgroup.conf that move the cgroups of running jobs."""
 
+OCI = "oci.conf"
+"""Without its RunTimeRun, slurmd ignores `--container` and runs jobs outside of their images."""
+
 
 @cache
 def _table(text: str) -> Mapping[str, tuple[str, str, str]]:

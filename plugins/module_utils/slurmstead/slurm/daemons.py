@@ -158,6 +158,11 @@ class Slurm:
         code, out, _ = run(*slurm_jobs.SQUEUE)
         return slurm_jobs.read_queue(out) if code == 0 else State(heard=False)
 
+    def find_images(self, state: State) -> State:
+        """Return the same jobs, and which of them have images."""
+        code, out, _ = run("scontrol", "--oneliner", "show", "job")
+        return slurm_jobs.find_images(state, None if code else out)
+
     def present(self) -> list[str]:
         """Return the numbers of the jobs that have processes on this node."""
         _, out, _ = run("scontrol", "listpids")

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class Job:
     task: str = ""
     user: str = ""
     name: str = ""
+    image: bool = False
+    """Whether it has an image (`--container`), as far as `find_images` was asked."""
 
     @property
     def running(self) -> bool:
@@ -125,6 +128,22 @@ def read_queue(text: str) -> State:
                 on = tuple(expand(nodes)) if nodes else ()
                 jobs.append(Job(number, state, partition, on, reason, task, user, name))
     return State(tuple(jobs))
+
+
+def find_images(state: State, shown: str | None) -> State:
+    """Return the same jobs, and which of them have images.
+
+    :param shown: the output of `scontrol --oneliner show job`; without it, each of them may have one
+
+    >>> shown = "JobId=7 JobName=a\\nb Container=/share/images/r\\nJobId=8 JobName=c"
+    >>> [job.image for job in find_images(State((Job("7", "PENDING"), Job("8", "PENDING"))), shown).jobs]
+    [True, False]
+    """
+    # A name may contain a line break.
+    records = re.split(r"^JobId=", shown or "", flags=re.MULTILINE)
+    contained = {record.split()[0] for record in records if " Container=" in record}
+    jobs = (dataclasses.replace(job, image=shown is None or job.number in contained) for job in state.jobs)
+    return dataclasses.replace(state, jobs=tuple(jobs))
 
 
 def in_words(jobs: Iterable[Job], most: int = 5) -> str:
