@@ -373,6 +373,15 @@ def version_problems(names: Iterable[str], hostvars: Mapping[str, Mapping[str, A
     return problems
 
 
+def with_fact(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], fact: str) -> list[str]:
+    """Return the hosts with a fact that is true, see machine_state.
+
+    >>> with_fact(["n1", "n2"], {"n1": {}, "n2": {"ansible_facts": {"vpn_exists": True}}}, "vpn_exists")
+    ['n2']
+    """
+    return [name for name in names if hostvars[name].get("ansible_facts", {}).get(fact)]
+
+
 def queue_problems(
     names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], control: str, recorded: Iterable[str]
 ) -> list[str]:
@@ -546,4 +555,5 @@ class FilterModule:
             "vpn_conf": vpn_conf,
             "vpn_peers": vpn_peers,
             "vpn_table": vpn_text.table,
+            "with_fact": with_fact,
         }

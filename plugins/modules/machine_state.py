@@ -56,8 +56,10 @@ ansible_facts:
     julia_exists: {description: Whether the command of the role julia is here., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
     router_exists: {description: Whether this machine is the router of an inside network., type: bool}
+    quiet_exists: {description: Whether jobs of the partition quiet make this machine quiet., type: bool}
     sandbox_exists: {description: Whether the role sandbox was applied here., type: bool}
     package_cache_exists: {description: Whether the role package_cache was applied here., type: bool}
+    slurmd_enabled: {description: Whether slurmd starts here at boot., type: bool}
     sshd_penalizes: {description: Whether sshd refuses addresses from which logins have failed., type: bool}
     vpn_exists: {description: Whether this machine has the VPN., type: bool}
     slurm_version: {description: Version of Slurm that this release installs; null if it is not supported., type: str}
@@ -106,6 +108,12 @@ JULIA, JULIA_ONLY = Path("/usr/local/bin/julia"), b"/default-$(uname -m)/bin/jul
 
 LOGIN = Path("/etc/slurmstead/login-users")
 """See login/pam.py."""
+
+QUIET = Path("/usr/local/lib/slurmstead/prolog.d/slurmstead-quiet")
+"""What the role scratch copies from the role quiet."""
+
+SLURMD = Path("/etc/systemd/system/multi-user.target.wants/slurmd.service")
+"""A link of systemd."""
 
 SANDBOX = Path("/etc/slurmstead/sandbox.json")
 """What only the role sandbox writes."""
@@ -275,7 +283,9 @@ def main() -> None:
         "package_cache_exists": PACKAGE_CACHE.exists(),
         "power_saving_exists": POWER_SAVING.exists(),
         "router_exists": ROUTER.exists(),
+        "quiet_exists": QUIET.exists(),
         "sandbox_exists": SANDBOX.exists(),
+        "slurmd_enabled": SLURMD.is_symlink(),
         "sshd_penalizes": sshd.penalizes(),
         "vpn_exists": VPN.exists(),
     }

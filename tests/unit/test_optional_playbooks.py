@@ -79,7 +79,7 @@ CASES: dict[str, tuple[dict[str, object], str]] = {
 
 
 def test_they_have_no_task_for_who_does_not_want_them(play: Play) -> None:
-    said = play(*CASES, "begin-on-sleepers.yml", "end-on-sleepers.yml", **NONE)
+    said = play(*CASES, "clean-up-slurm.yml", "begin-on-sleepers.yml", "end-on-sleepers.yml", **NONE)
 
     assert "PLAY RECAP" in said
     assert "TASK" not in said
@@ -109,7 +109,6 @@ def test_a_run_without_control_leaves_the_key_on_workers(play: Play) -> None:
         ("login", "node1", "login"),
         ("package-cache", "node1", "package_cache"),
         ("router", "node2", "packages"),
-        ("sandbox", "node1", "sandbox"),
         ("vpn", "node2", "vpn"),
     ],
 )
@@ -121,6 +120,60 @@ def test_a_machine_loses_what_it_has_when_its_variable_is_gone(
     said = play(seen, f"configure-{name}.yml", limit=host)
 
     assert f"TASK [{role} : " in said
+
+
+PUBLISHED = {"slurmctld_configuration": {"plan": []}}
+"""What control registers in a run that has published Slurm's configuration."""
+
+LEFT = {
+    "sandbox_exists": ("node1", "sandbox : Install the runtime"),
+    "quiet_exists": ("node1", "Remove the programs before"),
+    "slurmd_enabled": ("node2", "Remove the configuration that slurmd"),
+}
+
+
+@pytest.mark.parametrize("fact", LEFT)
+def test_what_slurm_no_longer_uses_is_removed_once_it_is_published(
+    play: Play, tmp_path: pathlib.Path, fact: str
+) -> None:
+    host, task = LEFT[fact]
+    playbooks = (seen_before(tmp_path, host, fact), "configure-sandbox.yml", "clean-up-slurm.yml")
+
+    refused = play(*playbooks, slurmctld_configuration={"failed": True})
+    published = play(*playbooks, **PUBLISHED)
+
+    assert "TASK [See]" in refused and refused.count("TASK [") == 1, refused
+    assert f"TASK [{task}" in published
+
+
+@pytest.mark.parametrize(
+    ("fact", "host", "variables"),
+    [
+        ("sandbox_exists", "node1", {"sandbox_enabled": True}),
+        ("quiet_exists", "node1", {"slurm_quiet": True}),
+        ("slurmd_enabled", "node1", {}),
+    ],
+)
+def test_what_slurm_uses_is_not_removed(
+    play: Play, tmp_path: pathlib.Path, fact: str, host: str, variables: dict[str, object]
+) -> None:
+    said = play(seen_before(tmp_path, host, fact), "clean-up-slurm.yml", **PUBLISHED, **variables)
+
+    assert "TASK [See]" in said and said.count("TASK [") == 1, said
+
+
+def test_a_node_that_was_quiet_stays_so_until_slurm_knows(play: Play, tmp_path: pathlib.Path) -> None:
+    seen = seen_before(tmp_path, "node1", "quiet_exists")
+    show = tmp_path / "show.yml"
+    task = {"name": "Show", "ansible.builtin.debug": {"var": "scratch_roles"}}
+    show.write_text(
+        json.dumps([{"hosts": "all", "vars_files": [str(ROOT / "playbooks/vars/cluster.yml")], "tasks": [task]}])
+    )
+
+    said = play(seen, str(show))
+
+    assert re.search(r"node1\] =>\s+scratch_roles:\s+- quiet", said), said
+    assert re.search(r"node2\] =>\s+scratch_roles: \[\]", said), said
 
 
 def test_nodes_lose_the_julia_command_without_versions(play: Play, tmp_path: pathlib.Path) -> None:

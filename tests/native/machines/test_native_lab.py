@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from slurmstead.paths import ROOT, lab_directory
 
@@ -22,9 +24,9 @@ LAB = "native-test"
 HOME = lab_directory(LAB)
 
 
-def stead(*words: str, seconds: int = 600) -> str:
-    """Return what a verb of stead prints; its failure fails the test."""
-    done = subprocess.run(
+def tried(*words: str, seconds: int = 600) -> subprocess.CompletedProcess[str]:
+    """Run a verb of stead."""
+    return subprocess.run(
         [sys.executable, "-P", "-m", "slurmstead", *words],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "scripts"), "STEAD_LAB": LAB},
@@ -33,7 +35,13 @@ def stead(*words: str, seconds: int = 600) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         timeout=seconds,
+        check=False,
     )
+
+
+def stead(*words: str, seconds: int = 600) -> str:
+    """Return what a verb of stead prints; its failure fails the test."""
+    done = tried(*words, seconds=seconds)
     assert done.returncode == 0, f"{words} exited with {done.returncode}\n{done.stdout}"
     return done.stdout
 
@@ -85,6 +93,41 @@ def test_a_batch_job_writes_its_output_to_the_share(cluster: str) -> None:
     said = stead("lab", "ssh", "--user", "alice", "node3", "--", job, seconds=120)
 
     assert said.strip() in {"node1", "node2", "node4"}
+
+
+def on(machine: str, command: str, user: str = "debian") -> str:
+    """Return what a command prints on a machine."""
+    return stead("lab", "ssh", "--user", user, machine, "--", command, seconds=120).strip()
+
+
+def test_what_leaves_the_workers_is_removed_once_slurm_knows(cluster: str, tmp_path: pathlib.Path) -> None:
+    site = str(shutil.copytree(ROOT / "inventory/lab", tmp_path / "site"))
+    hosts = tmp_path / "site/hosts.yml"
+    inventory = yaml.safe_load(hosts.read_text())
+    inventory["all"]["hosts"]["node4"]["slurm_quiet"] = True
+    hosts.write_text(yaml.safe_dump(inventory))
+    stead("up", "-i", site)
+    del inventory["all"]["hosts"]["node4"]["slurm_quiet"], inventory["workers"]["hosts"]["node2"]
+    inventory["login"] = {"hosts": {"node2": None}}
+    hosts.write_text(yaml.safe_dump(inventory))
+    look = (
+        "ls /usr/local/lib/slurmstead/*log.d /run/slurm; systemctl is-active slurmd; systemctl is-enabled slurmd; true"
+    )
+
+    job = on("node3", "sbatch --parsable --hold --partition=quiet --wrap true", "alice")
+    refused = tried("up", "-i", site)
+    seen = {name: on(name, look).split() for name in ("node2", "node4")}
+    on("node3", f"scancel {job}", "alice")
+    stead("up", "-i", site)
+
+    assert "partition quiet removed: refused" in refused.stdout
+    assert seen["node4"].count("slurmstead-quiet") == 2
+    assert {"conf", "active", "enabled"} <= {*seen["node2"]}
+    assert "slurmstead-quiet" not in on("node4", look)
+    assert {"inactive", "disabled"} <= {*on("node2", look).split()}
+    assert "conf" not in on("node2", look).split()
+    assert on("node2", "sinfo --noheader --format=%D", "alice") == "2"
+    assert re.search(r"\b0 changes on 4 hosts", stead("up", "-i", site))
 
 
 def test_down_leaves_nothing(cluster: str) -> None:
