@@ -27,6 +27,7 @@ options:
   has_users: {type: bool, default: true, description: Whether the inventory defines C(accounts_users).}
   node: {type: dict, default: {}, description: 'Declared keys of its line in slurm.conf(5).'}
   is_control: {type: bool, default: true, description: Whether the inventory says that slurmctld runs here.}
+  host_name: {type: str, default: "", description: 'Name of the machine in the inventory, which becomes its host name.'}
   share:
     description: The declared share. C(source) is its directory on the server, C(path) its mount point.
     type: dict
@@ -78,12 +79,13 @@ problems:
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.conf import model as conf_model
 from ansible.module_utils.slurmstead.conf import versions as conf_versions
 from ansible.module_utils.slurmstead.doctor.facts import jobs as running
 from ansible.module_utils.slurmstead.firewall import sshd
@@ -91,6 +93,8 @@ from ansible.module_utils.slurmstead.hardware import measure, node_lines
 from ansible.module_utils.slurmstead.identity import accounts, departures
 from ansible.module_utils.slurmstead.packages import apt
 from ansible.module_utils.slurmstead.people.person import FIRST
+from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import State, in_words
 from ansible.module_utils.slurmstead.storage import share
 
 ACCOUNTING = Path("/etc/systemd/system/slurmdbd.service.d/slurmstead.conf")
@@ -134,6 +138,8 @@ VPN = Path("/etc/systemd/system/slurmstead-vpn.service")
 CONTROLLER = Path("/etc/slurm/slurmstead/good")
 """The last configuration that worked with the slurmctld of this machine."""
 
+SLURM_CONF = Path("/etc/slurm/slurm.conf")
+
 QUEUES = (Path("/var/spool/job_state"), Path("/var/lib/slurm/slurmctld/job_state"))
 """The usual queues of a slurmctld that we did not configure."""
 
@@ -147,6 +153,28 @@ def controller_problems(is_control: bool, published: Path = CONTROLLER) -> list[
         "it and end all jobs. Put it back into the group control, or restore a backup to a machine with its name and "
         f"address (docs/backup-and-key.md). To give the queue up, run `systemctl disable --now slurmctld` there and "
         f"delete {published.parent}"
+    ]
+
+
+def name_problems(name: str, conf: str, state: Callable[[], State]) -> list[str]:
+    """Return why control cannot get this name: slurmctld accepts no other host name than that in its slurm.conf.
+
+    :param conf: the active slurm.conf, whose SlurmctldHost cannot be changed while jobs run
+
+    >>> from ansible.module_utils.slurmstead.slurm.jobs import Job
+    >>> seen = State((Job("7", "RUNNING", nodes=("n1",)),))
+    >>> name_problems("ctl", "SlurmctldHost=node3(10.0.0.3)", lambda: seen)[0].partition(";")[0]
+    'group control: slurmctld runs as node3, in the inventory it is ctl, and job 7 (running on n1) has not ended'
+    >>> name_problems("node3", "SlurmctldHost=node3(10.0.0.3)", lambda: seen)
+    []
+    """
+    now = conf_model.read(conf).value("SlurmctldHost").partition("(")[0]
+    if now in ("", name) or not (running := state().running):
+        return []
+    return [
+        f"group control: slurmctld runs as {now}, in the inventory it is {name}, and {in_words(running)} "
+        f"{'has' if len(running) == 1 else 'have'} not ended; slurmctld would not start again under the new name. Call "
+        f"it {now} in the inventory until no job runs"
     ]
 
 
@@ -241,6 +269,7 @@ def main() -> None:
             "by_hand": {"type": "list", "elements": "str", "default": []},
             "node": {"type": "dict", "default": {}},
             "is_control": {"type": "bool", "default": True},
+            "host_name": {"type": "str", "default": ""},
             "share": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
@@ -258,12 +287,14 @@ def main() -> None:
         unreadable = []
     except (OSError, ValueError) as error:
         record, unreadable = {}, [str(error)]
+    active = SLURM_CONF.read_text(errors="replace") if SLURM_CONF.is_file() else ""
     gone, known = departures.departed(record, users, ()), accounts.known()
     locked = departures.departed(record, users, module.params["by_hand"])
     problems = [
         *unreadable,
         *lost_lists(locked, record, known.users, module.params["has_people"], module.params["has_users"]),
         *controller_problems(module.params["is_control"]),
+        *(name_problems(module.params["host_name"], active, Slurm().state) if module.params["is_control"] else []),
         *release_problems(release, module.params["releases"]),
         *(broker_problems(release) if module.params["has_broker"] else []),
         *address_problems(module.params["address"], json.loads(links)),

@@ -22,7 +22,7 @@ import json
 from ansible.module_utils.basic import AnsibleModule
 
 lists, dicts = dict(type="list"), dict(type="dict")
-options = dict(releases=dicts, groups=lists, users=lists, address=dict(), node=dicts, share=dicts)
+options = dict(releases=dicts, groups=lists, users=lists, address=dict(), host_name=dict(), node=dicts, share=dicts)
 options |= {name: dict(type="bool") for name in ("has_broker", "has_people", "has_users", "is_control")}
 options |= dict(by_hand=lists)
 module = AnsibleModule(argument_spec=options)

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from ansible.module_utils.slurmstead.firewall import sshd
+from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 RunModule = Callable[..., Any]
 
@@ -122,6 +123,36 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "router_exists": False,
         "vpn_exists": False,
     }
+
+
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(
+    ("given", "job", "problems"),
+    [
+        ({"host_name": "ctl"}, "RUNNING", 1),
+        ({"host_name": "ctl"}, "PENDING", 0),
+        ({"host_name": "node3"}, "RUNNING", 0),
+        ({"host_name": "ctl", "is_control": False}, "RUNNING", 0),
+    ],
+    ids=["runs", "waits", "the same name", "not control"],
+)
+def test_control_gets_no_other_name_while_jobs_run(
+    run_module: RunModule,
+    machine_state: types.ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    given: dict[str, Any],
+    job: str,
+    problems: int,
+) -> None:
+    (tmp_path / "slurm.conf").write_text("ClusterName=c\nSlurmctldHost=node3(10.77.0.3)\n")
+    slurm = types.SimpleNamespace(state=lambda: State((Job("7", job, "main", ("n1",)),)))
+    monkeypatch.setattr(machine_state, "Slurm", lambda: slurm)
+    monkeypatch.setattr(machine_state, "SLURM_CONF", tmp_path / "slurm.conf")
+
+    found = run_module("machine_state", releases=SUPPORTED, address="10.77.0.1", **given).result["problems"]
+
+    assert [line.partition(",")[0] for line in found] == ["group control: slurmctld runs as node3"] * problems
 
 
 @pytest.mark.usefixtures("machine")
