@@ -160,7 +160,7 @@ class Slurm:
 
     def find_images(self, state: State) -> State:
         """Return the same jobs, and which of them have images."""
-        code, out, _ = run("scontrol", "--oneliner", "show", "job")
+        code, out, _ = run("scontrol", "--oneliner", "--all", "show", "job")
         return slurm_jobs.find_images(state, None if code else out)
 
     def present(self) -> list[str]:
