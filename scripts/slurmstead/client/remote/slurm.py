@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 from slurmstead.client.remote.arrays import Chunk
 
-QUEUE = ("squeue", "--me", "--array", "--states=all", "--noheader", "--format=%e|%F|%K|%T|%r|%N|%k")
-"""The input of parse_queue; --states=all adds jobs that ended within MinJobAge. The comment is last: it may have |."""
+QUEUE = ("squeue", "--me", "--all", "--array", "--states=all", "--noheader", "--format=%e|%F|%K|%T|%r|%N|%k")
+"""The input of parse_queue; --states=all adds jobs that ended within MinJobAge. The comment is last: it may have |.
+
+Without --all, jobs in a partition that the user may not see (Hidden, AllowGroups) are missing; scontrol shows them.
+"""
 
 PENDING = frozenset({"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"})
 RUNNING = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"})
