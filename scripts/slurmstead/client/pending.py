@@ -82,7 +82,10 @@ class Pending:
 
     def forget(self) -> None:
         """Make the next attempt a new submission."""
-        self.path.unlink(missing_ok=True)
+        with _writing():
+            self.path.unlink(missing_ok=True)
+            # After a power cut the note would be there again, and the next call would submit nothing.
+            _sync()
         self.run = ""
 
 

@@ -28,6 +28,16 @@ def test_a_finished_submission_is_forgotten() -> None:
         assert again.run == ""
 
 
+def test_what_is_forgotten_stays_so_after_a_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_disk: list[bool] = []
+    with pending.claim("x") as kept:
+        kept.remember("r1", "f1")
+        monkeypatch.setattr(pending, "_sync", lambda: on_disk.append(kept.path.exists()))
+        kept.forget()
+
+    assert on_disk == [False]
+
+
 def test_two_at_once_are_two() -> None:
     with pending.claim("x") as one, pending.claim("x") as other:
         one.remember("r1", "f")
