@@ -12,6 +12,7 @@ from typing import Any
 from slurmstead.client import transfer
 from slurmstead.client.connection import Connection
 from slurmstead.client.records import Result, State
+from slurmstead.client.remote import store
 from slurmstead.client.remote.manifest import checksum
 from slurmstead.client.submitting import Observer
 from slurmstead.errors import CheckFailed, MachineError, TaskError, UsageError
@@ -226,6 +227,6 @@ def _read_record(directory: pathlib.Path) -> dict[str, Any]:
 
 
 def _write_record(directory: pathlib.Path, record: dict[str, Any]) -> None:
-    temporary = directory / f"{RECORD}.{os.getpid()}"
-    temporary.write_text(json.dumps(record))
-    temporary.replace(directory / RECORD)
+    # A power cut would leave files that are not on the disk yet empty, and the record would say that they are complete.
+    os.sync()
+    store.write_json(directory / RECORD, record)

@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import hashlib
 import io
+import os
 import pathlib
 import shutil
 import threading
@@ -19,6 +20,7 @@ from rich.console import Console
 from slurmstead.client import actions, results, transfer
 from slurmstead.client import head as heads
 from slurmstead.client.records import State
+from slurmstead.client.remote import store
 from slurmstead.client.submitting import Silent
 from slurmstead.errors import CheckFailed, MachineError, TaskError, UnreachableError, UsageError
 
@@ -99,6 +101,28 @@ def test_a_file_is_fetched_once(head: Head, tmp_path: pathlib.Path) -> None:
     assert [fetch(head, tmp_path).new, fetch(head, tmp_path).new] == [3, 0]
     assert head.copied == ["a", "b", "c"]
     assert results.is_complete(tmp_path / "r1", STATE)
+
+
+def test_what_counts_as_fetched_is_on_the_disk(
+    head: Head, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut, a file that is not on the disk would be empty, and count as fetched for ever."""
+    on_disk: set[str] = set()
+    recorded: list[set[str]] = []
+    monkeypatch.setattr(os, "sync", lambda: on_disk.update(path.name for path in (tmp_path / "r1").iterdir()))
+    write = store.write_json
+
+    def record(path: pathlib.Path, value: dict[str, Any]) -> None:
+        recorded.append(set(value["files"]) - on_disk)
+        write(path, value)
+
+    monkeypatch.setattr(store, "write_json", record)
+    head.cut = "b"
+    with pytest.raises(UnreachableError):
+        fetch(head, tmp_path)
+    fetch(head, tmp_path)
+
+    assert recorded == [set()] * 3
 
 
 class Watcher(Silent):
