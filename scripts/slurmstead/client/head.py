@@ -122,5 +122,9 @@ def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
         raise UsageError(
             f"{found['head']!r} is not a host", "Use --head user@host; set a port in ssh's own configuration."
         )
-    config = found["ssh_config"]
-    return Head(found["head"], config and str(pathlib.Path(config).expanduser().absolute()), found["directory"])
+    return Head(found["head"], absolute(found["ssh_config"]), found["directory"])
+
+
+def absolute(path: str | None) -> str | None:
+    """Return a path of the user, if there is one, so that it is the same in any current directory."""
+    return path and str(pathlib.Path(path).expanduser().absolute())

@@ -5,13 +5,14 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slurmstead.client import head as heads
 from slurmstead.client import pending
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job
+from slurmstead.client.remote import store
 from slurmstead.errors import UsageError
 
 RUNS = 1000
@@ -33,35 +34,58 @@ def remember(head: Head, job: Job) -> None:
 
 
 def choose(names: Sequence[str], given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
-    """Return the head node of jobs or runs: the one to which this computer submitted them, or the configured one.
+    """Return the head node of jobs or runs, with the directory in which this computer submitted them there.
+
+    Without such a run it is the configured one.
 
     :param given: options of the command line, which decide
     :param project: the head node's settings in the stead.toml of the current directory
     :raises UsageError: it may be one of several, or none is configured
     """
-    submitted = {} if given.get("head") else {head.host: head for name in names for head in _heads(name)}
+    said = {"ssh_config": heads.absolute(given.get("ssh_config")), "directory": given.get("directory")}
+    options = {key: text for key, text in said.items() if text}
+    found = (head for name in names for head in _heads(name) if given.get("head") in (None, head.host))
+    # The configuration of ssh does not count: it says how this computer reaches the place.
+    submitted = {_place(head): head for head in (dataclasses.replace(head, **options) for head in found)}
     try:
         configured = heads.choose(given, project)
     except heads.NotConfigured:
         if len(submitted) == 1:
             return submitted.popitem()[1]
         raise
-    if not submitted or (configured.host in submitted and (len(submitted) == 1 or project.get("head"))):
+    if not submitted:
         return configured
-    if len(submitted) == 1 and not project.get("head"):
-        return submitted.popitem()[1]
-    hosts = sorted({*submitted, configured.host})
-    raise UsageError(f"{', '.join(names)} could be on {' or '.join(hosts)}", f"Choose one: --head {hosts[0]}")
+    host, directory = _place(configured)
+    fitting = [
+        head
+        for place, head in submitted.items()
+        if not (project.get("head") and place[0] != host) and not (project.get("directory") and place[1] != directory)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    which, option, choices = "on", "--head", sorted({host, *(one for one, _ in submitted)})
+    if len(choices) == 1:
+        choices = sorted(f"'{one}'" for one in {directory, *(one for _, one in submitted)})
+        which, option = "in", "--directory"
+    text = f"{', '.join(names)} could be {which} {' or '.join(choices)}"
+    raise UsageError(text, f"Choose one: {option} {choices[0]}")
 
 
-def _heads(name: str) -> Iterator[Head]:
-    """Yield the head nodes that have a run of this ID, or of this beginning, or with this job or task."""
-    if not name:
-        return
+def _place(head: Head) -> tuple[str, str]:
+    return head.host, head.directory or store.DIRECTORY
+
+
+def _heads(name: str) -> list[Head]:
+    """Return the head nodes that have a run of this ID; without one, those with this job or task, or this beginning."""
+    exact: list[Head] = []
+    others: list[Head] = []
     number = name.partition("_")[0]
     with contextlib.suppress(OSError):
-        for path in (pending.directory() / "runs").glob("*.json"):
+        for path in sorted((pending.directory() / "runs").glob("*.json")) if name else ():
             with contextlib.suppress(FileNotFoundError, ValueError, KeyError, TypeError):
                 found = json.loads(path.read_text())
-                if number in found["jobs"] or (not number.isdigit() and str(found["run"]).startswith(name)):
-                    yield Head(**found["head"])
+                if found["run"] == name:
+                    exact.append(Head(**found["head"]))
+                elif number in found["jobs"] or (not number.isdigit() and str(found["run"]).startswith(name)):
+                    others.append(Head(**found["head"]))
+    return exact or others

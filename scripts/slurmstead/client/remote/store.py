@@ -34,6 +34,9 @@ from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 ID_RULE = "Use at most 80 letters, digits, '.', '_' and '-'; begin with a letter or digit."
 
+DIRECTORY = "~/slurmstead"
+"""The directory of a user who names no other one."""
+
 LOCK_SECONDS = 90
 """How long to wait for another command of the same user: longer than sbatch may take."""
 
@@ -104,7 +107,7 @@ def open_store(directory: str | None) -> Store:
     :raises Refusal: the directory is in the user's home, which does not exist
     """
     user = pwd.getpwuid(os.getuid())
-    path = pathlib.Path(directory or "~/slurmstead")
+    path = pathlib.Path(directory or DIRECTORY)
     if path.parts[:1] == ("~",):
         if not os.path.isdir(user.pw_dir):
             raise Refusal(

@@ -168,6 +168,59 @@ def test_where_no_cluster_is_configured_the_one_that_has_the_job_is_asked() -> N
         known.choose(["1"], {}, {})
 
 
+@pytest.fixture
+def three_places(own_home: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A computer whose configured cluster has runs in three directories, one of them reached by its own ssh_config."""
+    monkeypatch.setenv("STEAD_HEAD", "alice@node3")
+    for number, place in enumerate((HEAD, SHARED, WORK)):
+        known.remember(place, Job(f"r{number}", (str(number),), "/"))
+        known.remember(place, Job("nightly", (f"10{number}",), "/"))
+    known.remember(WORK, Job("r1-2", ("9",), "/"))
+
+
+SHARED = Head("alice@node3", "/config", "/share/x")
+WORK = Head("alice@node3", None, "/work")
+
+
+@pytest.mark.usefixtures("three_places")
+@pytest.mark.parametrize(
+    ("names", "given", "project", "head"),
+    [
+        (["r0"], {}, {}, HEAD),
+        (["r1"], {}, {}, SHARED),
+        (["r1"], {"head": "alice@node3"}, {}, SHARED),
+        (["r1"], {"ssh_config": "/other"}, {}, Head("alice@node3", "/other", "/share/x")),
+        (["r1"], {"directory": "/moved"}, {}, Head("alice@node3", "/config", "/moved")),
+        (["r1"], {"head": "bob@other"}, {}, Head("bob@other")),
+        (["r1"], {}, {"head": "alice@node3"}, SHARED),
+        (["r1", "101"], {}, {"directory": "/share/x"}, SHARED),
+        (["nightly"], {}, {"directory": "/work"}, WORK),
+        (["r2"], {"directory": "/work"}, {"directory": "/share/x"}, WORK),
+        (["r9"], {}, {"directory": "/work"}, WORK),
+    ],
+)
+def test_a_run_is_in_the_directory_in_which_it_was_submitted(
+    names: list[str], given: dict[str, str], project: dict[str, str], head: Head
+) -> None:
+    assert known.choose(names, given, project) == head
+
+
+@pytest.mark.usefixtures("three_places")
+@pytest.mark.parametrize(("name", "project"), [("nightly", {}), ("r0", {"directory": "/share/x"})])
+def test_a_run_that_could_be_in_two_directories_is_in_none(name: str, project: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=f"{name} could be in '/share/x' or .*'~/slurmstead'") as caught:
+        known.choose([name], {}, project)
+
+    assert caught.value.hint.startswith("Choose one: --directory '/")
+
+
+def test_where_a_run_is_does_not_depend_on_how_this_computer_reaches_it(own_home: pathlib.Path) -> None:
+    for number, place in enumerate((HEAD, Head("alice@node3", "/config"))):
+        known.remember(place, Job(f"r{number}", (str(number),), "/"))
+
+    assert known.choose(["r0", "r1"], {}, {}).host == "alice@node3"
+
+
 def test_only_the_newest_runs_are_remembered(monkeypatch: pytest.MonkeyPatch, own_home: pathlib.Path) -> None:
     monkeypatch.setattr(known, "RUNS", 2)
     for number in range(4):
