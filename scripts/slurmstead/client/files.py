@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import pathspec
 
+from slurmstead.client.remote.store import MARK
 from slurmstead.errors import UsageError
 
 IGNORE_FILES = (".steadignore", ".gitignore")
@@ -176,6 +177,9 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
         path = below + entry.name
         is_directory = entry.is_dir(follow_symlinks=False)
         if rules.excludes(f"{path}/" if is_directory else path):
+            continue
+        # A notebook may submit its user's home, which contains all runs.
+        if is_directory and os.path.exists(os.path.join(entry.path, MARK)):
             continue
         if is_directory and (warning := _environment(entry)):
             warnings.append(f"{path!r} is {warning}")

@@ -85,7 +85,7 @@ def test_a_laptop_that_never_comes_back_costs_nothing(cluster: Any) -> None:
 def test_a_copy_that_was_cut_goes_on(cluster: Any) -> None:
     folder = big_project(cluster, "big")
     with cluster.start("submit", folder) as client:
-        cluster.cut(f"ls -A {cluster.variables['STEAD_DIRECTORY']}/incoming | grep big")
+        cluster.cut(f"ls -A {cluster.variables['STEAD_DIRECTORY']}/.stead-incoming | grep big")
         _, words = client.communicate(timeout=120)
     assert client.returncode == 3, f"was the copy too fast for the cut? {words}"
     assert "Repeat the same command to continue" in words

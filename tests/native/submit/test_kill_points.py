@@ -54,19 +54,23 @@ done <"$HOME/refused"
 exec /usr/bin/sbatch "$@"
 """
 
-GARBAGE = """
+LIVE, OLD, BUILDING = KEYS = [f"py3.11-linux-x86_64-{digit * 16}" for digit in "123"]
+
+GARBAGE = f"""
+LIVE, OLD, BUILDING = {KEYS}
 import os, pathlib, sys
 place = pathlib.Path(sys.argv[1]).expanduser()
 old = 1e9
-for name in ("live.build-1", "old.build-1", "building.build-1"):
-    (place / "environments" / name).mkdir(parents=True)
-for name in ("live", "old"):
-    (place / "environments" / name).symlink_to(f"{name}.build-1")
+for name in LIVE, OLD, BUILDING:
+    (place / "environments" / f"{{name}}.build-1a2b3c4d").mkdir(parents=True)
+for name in LIVE, OLD:
+    (place / "environments" / name).symlink_to(f"{{name}}.build-1a2b3c4d")
     (place / "environments" / name / "used").touch()
-os.utime(place / "environments/old/used", (old, old))
+os.utime(place / "environments" / OLD / "used", (old, old))
 (place / "runs/abandoned/input").mkdir(parents=True)
+(place / "runs/abandoned/.stead").touch()
 os.utime(place / "runs/abandoned", (old, old))
-(place / "runs/.half.1a2b3c4d/input").mkdir(parents=True)
+(place / "runs/.half.1a2b3c4d.stead/input").mkdir(parents=True)
 """
 
 LEFT = """
@@ -196,8 +200,8 @@ def submitted_once(head: Head, run: str, *, begin: int = 0, submit: int = 0, aga
     assert head.wait(run) == ["completed"] * TASKS, run
     assert head.ran(run) == ["x"] * TASKS, run
     left = head.python(LEFT, f"~/of/{run}/environments").split()
-    assert {"live", "live/used", "building.build-1"} <= set(left), (run, left)
-    assert ("old" in left) <= ("old/used" in left), (run, left)
+    assert {LIVE, f"{LIVE}/used", f"{BUILDING}.build-1a2b3c4d"} <= set(left), (run, left)
+    assert (OLD in left) <= (f"{OLD}/used" in left), (run, left)
 
 
 def refused(head: Head, run: str, *, submit: int) -> None:

@@ -1,6 +1,7 @@
 """The directory of runs and environments on the share, and how to write to it.
 
-runs/ID/              a run; the client chooses ID; .ID.* is a run that is being removed
+runs/ID/              a run; the client chooses ID; .ID.*.stead is a run that is being removed
+  .stead              the mark of what is made here; other directories of this list have it too, and the one they are in
   request.json        the request
   ledger.json         the numbers of its Slurm jobs
   input/              the folder as submitted; unchanged files are hard links to those of earlier runs
@@ -12,7 +13,7 @@ runs/ID/              a run; the client chooses ID; .ID.* is a run that is being
   log/                output of Slurm and of this program
 environments/         virtual environments: KEY is a link to the complete one, KEY.lock its lock
 library/              this program, by its checksum, for the nodes
-incoming/             files that are being copied
+.stead-incoming/      files that are being copied
 projects/KEY          the latest runs of a folder
 """
 
@@ -34,6 +35,12 @@ from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 ID_RULE = "Use at most 80 letters, digits, '.', '_' and '-'; begin with a letter or digit."
 
+MARK = ".stead"
+"""In each run and other directory that was made here; a user's own may have the same names, and is left alone."""
+
+BUILD = re.compile(r"(py\d+\.\d+-.+-[0-9a-f]{16})\.build-[0-9a-f]{8}")
+"""The name of the directory of an environment; the group is its KEY."""
+
 DIRECTORY = "~/slurmstead"
 """The directory of a user who names no other one."""
 
@@ -49,7 +56,7 @@ class Store:
         self.runs = root / "runs"
         self.environments = root / "environments"
         self.library = root / "library"
-        self.incoming = root / "incoming"
+        self.incoming = root / ".stead-incoming"
         self.projects = root / "projects"
 
     def run(self, identifier: str) -> pathlib.Path:
@@ -69,11 +76,12 @@ class Store:
         try:
             # One by one: parents=True would ignore the mode for all but the last directory.
             self.root.parent.mkdir(parents=True, exist_ok=True)
-            for directory in (self.root, self.runs, self.environments, self.library, self.incoming, self.projects):
-                directory.mkdir(mode=0o700, exist_ok=True)
-            if not (ignored := self.root / ".steadignore").exists():
-                # A notebook may submit its user's home, which contains the store.
-                write(ignored, b"*\n")
+            for directory in (self.root, self.environments, self.library, self.incoming, self.projects):
+                if not directory.is_dir():
+                    directory.mkdir(mode=0o700, exist_ok=True)
+                    (directory / MARK).touch()
+            # Each run in it has a mark.
+            self.runs.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             if error.errno in FULL:
                 raise
@@ -84,7 +92,7 @@ class Store:
 
     def remove(self, run: pathlib.Path) -> None:
         """Remove the directory of a run; if this is interrupted, what is left is no run, and `sweep` removes it."""
-        gone = run.with_name(f".{run.name}.{os.urandom(4).hex()}")
+        gone = run.with_name(f".{run.name}.{os.urandom(4).hex()}.stead")
         with contextlib.suppress(FileNotFoundError):
             os.rename(run, gone)
             shutil.rmtree(gone, ignore_errors=True)

@@ -48,9 +48,8 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
             if not states.cancellation(run, None).exists():
                 _complete(place, run, ledger, store.read_json(run / "request.json"))
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
-        if run.exists() and not (run / "ledger.json").exists() and not sweep.is_unsubmitted(run):
-            raise WrongRequest(f"{run} exists and is not a run", "Choose another name with --id, or move it.")
         run.mkdir(mode=0o700, exist_ok=True)
+        (run / store.MARK).touch()
         (run / "input").mkdir(exist_ok=True)
     before = store.read_json(place.projects / request["project"]) or []
     like = [str(place.run(name) / "input") for name in before if (place.run(name) / "input").is_dir()]
@@ -153,7 +152,12 @@ def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | 
 
 
 def _opened(place: Store, run: pathlib.Path) -> Ledger:
-    """Return the ledger of a run, after removing a run whose withdrawal was interrupted."""
+    """Return the ledger of a run, after removing a run whose withdrawal was interrupted.
+
+    :raises WrongRequest: another directory has its name
+    """
+    if run.exists() and not sweep.is_run(run):
+        raise WrongRequest(f"{run} exists and is not a run", "Choose another name with --id, or move it.")
     if states.withdrawal(run).exists():
         _withdraw(place, run)
     return Ledger(run)

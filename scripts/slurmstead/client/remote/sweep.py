@@ -1,6 +1,7 @@
 """Removes environments and copies that are no longer needed; part of each submission.
 
-The user may have named a directory with other files in it, so only what certainly is ours is removed.
+The user may have named a directory with other files in it, also in its `runs` and `environments`, so only what has our
+mark or a name that nothing else has is removed.
 """
 
 import contextlib
@@ -23,11 +24,12 @@ KILLED_DAYS = 1
 
 DAY = 86400
 
-GONE = re.compile(rf"\.{store.ID.pattern}\.[0-9a-f]{{8}}")
+GONE = re.compile(rf"\.{store.ID.pattern}\.[0-9a-f]{{8}}\.stead")
 """The name of a run that Store.remove did not remove completely."""
 PARTIAL = re.compile(r"\..*\.[A-Za-z0-9]{6}", re.DOTALL)
 """The name of a file that rsync has not received completely."""
-UNSUBMITTED = {"input", "log", "done", "started", "request.json"}
+UNSUBMITTED = {store.MARK, "input", "log", "done", "started", "request.json"}
+SUBMITTED = {"log", "done", "started", "request.json", "ledger.json"}
 
 
 def sweep(place: Store) -> None:
@@ -37,29 +39,35 @@ def sweep(place: Store) -> None:
         for run in place.runs.iterdir():
             if GONE.fullmatch(run.name):
                 shutil.rmtree(run, ignore_errors=True)
-            elif (run / "input").exists() and is_unsubmitted(run) and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
+            elif is_unsubmitted(run) and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
                 place.remove(run)
         for left in place.incoming.iterdir():
             # Not st_mtime: it may already be copied from the original file.
             if PARTIAL.fullmatch(left.name) and left.lstat().st_ctime < now - ABANDONED_DAYS * DAY:
                 left.unlink()
         for link in place.environments.iterdir():
-            if link.is_symlink() and os.readlink(link).startswith(f"{link.name}.build-"):
+            if link.is_symlink() and (built := store.BUILD.fullmatch(os.readlink(link))) and built[1] == link.name:
                 _sweep_environment(link, now - UNUSED_DAYS * DAY)
-        for directory in place.environments.glob("*.build-*"):
-            if directory.stat().st_ctime < now - KILLED_DAYS * DAY:
-                _sweep_build(directory)
+        for directory in place.environments.iterdir():
+            if (built := store.BUILD.fullmatch(directory.name)) and directory.stat().st_ctime < now - KILLED_DAYS * DAY:
+                _sweep_build(directory, directory.with_name(built[1]))
+
+
+def is_run(run: pathlib.Path) -> bool:
+    """Whether a directory is a run, or is empty; a run of an earlier version counts only once it is submitted."""
+    names = set(os.listdir(run)) if run.is_dir() else {"a file"}
+    return not names or store.MARK in names or SUBMITTED <= names
 
 
 def is_unsubmitted(run: pathlib.Path) -> bool:
-    """Whether a directory has only what a run has before it is submitted."""
-    names = os.listdir(run) if store.ID.fullmatch(run.name) and run.is_dir() else ["not a run"]
-    return UNSUBMITTED.issuperset(name for name in names if not name.startswith((".request.json.", ".ledger.json.")))
+    """Whether a directory is a run that has only what it has before it is submitted."""
+    names = os.listdir(run) if store.ID.fullmatch(run.name) and run.is_dir() else []
+    left = {name for name in names if not name.startswith((".request.json.", ".ledger.json."))}
+    return store.MARK in left and left <= UNSUBMITTED
 
 
-def _sweep_build(directory: pathlib.Path) -> None:
+def _sweep_build(directory: pathlib.Path, link: pathlib.Path) -> None:
     """Remove the directory of a killed build; a running build holds the lock."""
-    link = directory.with_name(directory.name.partition(".build-")[0])
     with contextlib.suppress(NoAnswer), store.locked(link.with_name(f"{link.name}.lock"), 0):
         if not link.is_symlink() or os.readlink(link) != directory.name:
             shutil.rmtree(directory, ignore_errors=True)

@@ -314,24 +314,26 @@ def test_what_a_killed_builder_left_goes_after_a_day(store: Store, monkeypatch: 
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 25 * 3600)
     store.make()
-    for name in ("left.build-1", "used.build-1", "used.build-2", "busy.build-1"):
+    left, used, busy = (venv.key({"requirements": name}, PYTHON) for name in ("left", "used", "busy"))
+    builds = [f"{name}.build-1a2b3c4{end}" for name, end in ((left, 1), (used, 1), (used, 2), (busy, 1))]
+    for name in builds:
         (store.environments / name).mkdir()
-    (store.environments / "used").symlink_to("used.build-2")
-    (store.environments / "used.build-2" / "used").touch()
-    command = [sys.executable, "-c", HOLD, str(store.environments / "busy.lock")]
+    (store.environments / used).symlink_to(builds[2])
+    (store.environments / used / "used").touch()
+    command = [sys.executable, "-c", HOLD, str(store.environments / f"{busy}.lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as builder:
         assert builder.stdout is not None
         builder.stdout.readline()
         sweep.sweep(store)
         builder.kill()
 
-    left = sorted(path.name for path in store.environments.iterdir() if path.suffix != ".lock")
-    assert left == ["busy.build-1", "used", "used.build-2"]
+    assert set(names(store.root)) == {used, *builds[2:], ".stead"}
 
 
 def test_a_build_whose_lock_its_node_has_yet_to_claim_again_is_left_alone(store: Store) -> None:
     store.make()
-    (store.environments / "live.build-1").mkdir()
+    live = store.environments / f"{venv.key({}, PYTHON)}.build-1a2b3c4d"
+    live.mkdir()
     sweep.sweep(store)
 
-    assert (store.environments / "live.build-1").exists()
+    assert live.exists()

@@ -206,5 +206,14 @@ def test_a_home_is_submitted_without_its_earlier_runs(tmp_path: pathlib.Path) ->
     store.make()
     write(store.runs, {"1/input/main.py": "", "1/stdout": ""})
 
-    assert submitted(home) == ["main.py", "slurmstead/"]
+    assert submitted(home) == ["main.py"]
     assert submitted(store.run("1") / "input") == ["main.py"], "a run can be submitted again by its path"
+
+
+def test_a_project_that_has_the_runs_is_submitted_without_them(tmp_path: pathlib.Path) -> None:
+    """`directory` may name it, and its own files may be in a directory of the name `runs`."""
+    folder = write(tmp_path / "p", {"main.py": "", "runs/own": "", "runs/r1/.stead": "", "runs/r1/input/main.py": ""})
+    Store(folder).make()
+    (folder / "latest").symlink_to("runs/r1")
+
+    assert submitted(folder) == ["latest", "main.py", "runs/own"]

@@ -252,7 +252,7 @@ def test_a_run_that_is_half_removed_is_none_and_goes_with_the_next_submission(
     store: Store, fake_slurm: FakeSlurm
 ) -> None:
     submit(store)
-    store.run("r1").rename(store.runs / ".r1.1a2b3c4d")
+    store.run("r1").rename(store.runs / ".r1.1a2b3c4d.stead")
     assert states.every(store) == []
     submit(store, id="r2")
 
@@ -263,13 +263,24 @@ def test_a_run_that_is_half_removed_is_none_and_goes_with_the_next_submission(
 def test_nothing_but_abandoned_runs_and_copies_is_removed(store: Store, fake_slurm: FakeSlurm) -> None:
     """The user's own project can have directories of the same names; `directory` may name it."""
     data = store.root.parent / "data"
-    own = ["runs/train/weights", "runs/.git/config", "runs/a b/input/x", "environments/conda", "incoming/data.csv"]
-    ours = ["runs/r0/input/main.py", "runs/.r1.1a2b3c4d/input/main.py", "incoming/.main.py.a1B2c3"]
+    own = [
+        "runs/train/weights",
+        "runs/case1/input/photo",
+        "runs/case1/log/notes",
+        "runs/.git/config",
+        "runs/.old.20260101/x",
+        "runs/a b/input/x",
+        "environments/conda",
+        "environments/x.build-2026/x",
+        "incoming/.index.sqlite",
+    ]
+    ours = ["runs/r0/.stead", "runs/.r1.1a2b3c4d.stead/input/main.py", ".stead-incoming/.main.py.a1B2c3"]
     for path in (*(store.root / name for name in own + ours), data / "file"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     (store.environments / "data").symlink_to(data)
-    for run in ("train", "a b", "r0"):
+    (store.environments / "x").symlink_to("x.build-2026")
+    for run in ("train", "case1", "a b", "r0"):
         os.utime(store.runs / run, (0, 0))
     later = time.time() + 8 * 86400
     with pytest.MonkeyPatch.context() as clock:
@@ -282,16 +293,38 @@ def test_nothing_but_abandoned_runs_and_copies_is_removed(store: Store, fake_slu
     assert len(fake_slurm.jobs) == 1
 
 
-def test_a_directory_of_the_user_becomes_no_run_and_is_not_discarded(store: Store, fake_slurm: FakeSlurm) -> None:
+@pytest.mark.parametrize("beside", ["work", "log", "ledger.json", "withdrawn"])
+def test_a_directory_of_the_user_becomes_no_run_and_is_not_discarded(
+    store: Store, fake_slurm: FakeSlurm, beside: str
+) -> None:
     own = store.runs / "train" / "input" / "photo"
-    for path in (own, store.runs / "train" / "work"):
+    for path in (own, store.runs / "train" / beside):
         path.mkdir(parents=True)
 
     with pytest.raises(WrongRequest, match="runs/train exists and is not a run"):
         submit(store, id="train")
+    with pytest.raises(WrongRequest, match="runs/train exists and is not a run"):
+        submission.submit(store, {**REQUEST, "id": "train", "files": []}, b"")
     assert submission.discard(store, {"id": "train"}) == {"discarded": False}
     assert own.exists()
     assert fake_slurm.jobs == []
+
+
+def test_an_interrupted_run_of_an_earlier_version_is_completed(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no mark, but what is written before a job is submitted."""
+    cut_before_slurm(store, fake_slurm, monkeypatch)
+    (store.run("r1") / ".stead").unlink()
+
+    assert submit(store) == ["1"]
+
+
+def test_a_directory_that_was_cut_off_before_its_mark_becomes_the_run(store: Store, fake_slurm: FakeSlurm) -> None:
+    store.run("r1").mkdir(parents=True)
+
+    assert submit(store) == ["1"]
+    assert len(fake_slurm.jobs) == 1
 
 
 def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlurm) -> None:
