@@ -44,7 +44,7 @@ said: {description: Description of what was done., type: str, returned: always}
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.power.missed import Sleepers
-from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.workers.drains import Remembering
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    sleepers = Sleepers(given["workers"], given["operation"], Slurm())
+    sleepers = Sleepers(given["workers"], given["operation"], Remembering())
     if given["state"] == "begin":
         found = sleepers.begin(given["wake"], given["deadline"], module.check_mode)
     elif given["state"] == "done":

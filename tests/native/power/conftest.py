@@ -165,9 +165,21 @@ class Rack:
 def rack(release: str) -> Iterator[Rack]:
     """Three workers that are on."""
     with Cluster(release, 3, CONF) as cluster:
-        cluster.run("install", "-d", "-m", "700", PLACE)
-        cluster.run("tee", f"{PLACE}/device", text=DEVICE)
-        cluster.run("touch", *(f"{PLACE}/{name}.supply" for name in cluster.nodes))
-        found = Rack(cluster, set(cluster.nodes))
-        found.configure()
-        yield found
+        yield furnished(cluster)
+
+
+@pytest.fixture
+def recorded_rack(release: str) -> Iterator[Rack]:
+    """The same, with a database that records their jobs."""
+    with Cluster(release, 3, CONF, database=True) as cluster:
+        yield furnished(cluster)
+
+
+def furnished(cluster: Cluster) -> Rack:
+    """Return a cluster's machines with their supplies."""
+    cluster.run("install", "-d", "-m", "700", PLACE)
+    cluster.run("tee", f"{PLACE}/device", text=DEVICE)
+    cluster.run("touch", *(f"{PLACE}/{name}.supply" for name in cluster.nodes))
+    found = Rack(cluster, set(cluster.nodes))
+    found.configure()
+    return found

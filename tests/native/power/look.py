@@ -5,7 +5,8 @@ from __future__ import annotations
 import pathlib
 import sys
 
-from ansible.module_utils.slurmstead.power import decide, missed, shutdown, watch
+from ansible.module_utils.slurmstead.power import decide, shutdown, watch
+from ansible.module_utils.slurmstead.workers import drains
 
 PLACE = pathlib.Path("/share/power")
 
@@ -17,7 +18,7 @@ def main() -> None:
         setattr(decide, name, float(value))
     shutdown.ANSWER = 0.3
     watch.CONFIGURATION, watch.STATE, watch.LOG = PLACE / "power.json", PLACE, PLACE / "power.log"
-    missed.FILE = PLACE / "missed.json"
+    drains.FILE = PLACE / "drains.json"
     watch.main()
 
 

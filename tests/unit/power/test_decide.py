@@ -74,6 +74,13 @@ def test_each_contradiction_is_put_right(seen: Seen, memory: Memory, act: Act | 
     assert decide.decide(seen, memory, TIMEOUT)[0] is act
 
 
+@pytest.mark.parametrize("reason", ["ResumeTimeout reached", "fan : ResumeTimeout reached"])
+def test_a_machine_that_did_not_wake_is_recognised_by_the_reasons_of_both_releases(reason: str) -> None:
+    shown = {"State": "DOWN+POWERED_DOWN", "Reason": reason, "ReasonSetByUser": "slurm"}
+
+    assert Node.read({**shown, "ReasonChangedAt": "2026-11-25T10:00:00"}).failed_at > 0
+
+
 @pytest.mark.parametrize(
     ("seen", "memory", "act", "later"),
     [

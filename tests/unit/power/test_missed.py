@@ -10,11 +10,12 @@ import pytest
 from ansible.module_utils.slurmstead.power import missed
 from ansible.module_utils.slurmstead.power.missed import Sleepers
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.workers.drains import Remembering
 
 ASLEEP, WAKING, IDLE = "IDLE+POWERED_DOWN", "MIXED+POWERING_UP", "IDLE"
 
 
-class Nodes(Slurm):
+class Controller(Slurm):
     """What slurmctld shows; POWER_UP makes a node wake, and it has registered at the next look."""
 
     def __init__(self, states: Mapping[str, str], reasons: Mapping[str, str] | None = None) -> None:
@@ -41,6 +42,10 @@ class Nodes(Slurm):
     def resume(self, seen: Mapping[str, Mapping[str, str]]) -> list[str]:
         self.resumed += seen
         return []
+
+
+class Nodes(Remembering, Controller):
+    """The same, as the module uses it."""
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +116,42 @@ def test_a_machine_that_slurm_wakes_already_is_waited_for() -> None:
     assert slurm.shown["node2"]["Reason"] == ""
 
 
+@pytest.mark.parametrize("state", [f"{ASLEEP}+DRAIN", "DOWN+POWERED_DOWN"])
+def test_what_a_person_took_out_of_service_is_not_woken(state: str) -> None:
+    """Slurm drops the drain of a node that does not wake."""
+    slurm = Nodes({"node2": state}, {"node2": "fan"})
+    found = sleepers(slurm).begin(wake=True, deadline=0, check_mode=False)
+
+    assert (slurm.woken, found.asleep) == (set(), ("node2",))
+    assert slurm.shown["node2"]["Reason"] == "fan"
+
+
+@pytest.mark.parametrize("reason", ["ResumeTimeout reached", "missed while asleep: up : ResumeTimeout reached"])
+def test_a_machine_that_did_not_wake_is_drained_again(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm = Nodes({"node2": ASLEEP})
+    sleepers(slurm).begin(wake=False, deadline=0, check_mode=False)
+    given_up = {"State": "DOWN+POWERED_DOWN", "Reason": reason, "ReasonSetByUser": "slurm"}
+    monkeypatch.setattr(missed, "wait_while", lambda what, *_: [slurm.shown["node2"].update(given_up), what()][1])
+    found = sleepers(slurm).begin(wake=True, deadline=0, check_mode=False)
+
+    assert slurm.woken == {"node2"}
+    assert slurm.shown["node2"]["State"] == "DOWN+POWERED_DOWN+DRAIN"
+    assert slurm.shown["node2"]["Reason"] == "missed while asleep: up"
+    assert found.said == ("node2 did not wake; it gets no jobs until it is done",)
+
+
+def test_a_drain_whose_reason_slurmctld_forgot_is_not_taken_back_if_a_person_set_it() -> None:
+    slurm = Nodes({"node2": ASLEEP})
+    sleepers(slurm).begin(wake=False, deadline=0, check_mode=False)
+    slurm.update("node2", "DRAIN", "bad DIMM")
+    slurm.shown["node2"] |= {"State": "IDLE+DRAIN", "Reason": ""}
+    sleepers(slurm).done(check_mode=False)
+
+    assert slurm.resumed == []
+    assert slurm.nodes()["node2"]["Reason"] == "bad DIMM"
+    assert missed.recorded() == {}
+
+
 def test_check_mode_changes_nothing() -> None:
     slurm = Nodes({"node2": ASLEEP})
     found = sleepers(slurm).begin(wake=True, deadline=0, check_mode=True)
@@ -143,10 +184,9 @@ def test_a_reason_that_slurmctld_forgot_at_the_boot_is_known_all_the_same() -> N
     sleepers(slurm).begin(wake=False, deadline=0, check_mode=False)
     slurm.shown["node2"] |= {"State": "IDLE+DRAIN", "Reason": ""}
     slurm.shown["node3"] |= {"State": "IDLE+DRAIN", "Reason": "fan"}
-    lost, shown = missed.forgotten(slurm.nodes()), sleepers(slurm).show().missed
+    shown = sleepers(slurm).show().missed
     sleepers(slurm).done(check_mode=False)
 
-    assert lost == {"node2": "missed while asleep: up"}
     assert shown == {"node2": ["up"], "node3": ["up"]}
     assert slurm.resumed == ["node2"]
     assert missed.recorded() == {}

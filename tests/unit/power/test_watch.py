@@ -160,3 +160,72 @@ def test_a_defect_with_one_machine_does_not_keep_the_others_awake(
     assert updates == ["nodename=node2", "state=power_down"] * 2
     assert notes[0] == "node1 look at it: UnicodeError('label empty or too long')"
     assert [note.partition(" ")[0] for note in notes] == ["node1", "node2", "node2"]
+
+
+@pytest.mark.parametrize("state", ["IDLE", "IDLE+NOT_RESPONDING", "DOWN+NOT_RESPONDING", "DOWN+POWERED_DOWN"])
+def test_what_a_person_drains_during_a_look_stays_drained(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """slurmctld drops the drain of a node that it is told to power down, and of one that it is told to resume."""
+    signed = "Reason=ResumeTimeout reached [slurm@2026-11-25T10:00:00]" if "DOWN" in state else ""
+    shown = [f"NodeName=node1 State={state} LastBusyTime=2026-11-25T10:00:00 {signed}\n"]
+    updates: list[str] = []
+
+    def run(*words: str, **_: float) -> tuple[int, str, str]:
+        updates.extend(words[2:] if "update" in words else [])
+        return 0, shown[-1], ""
+
+    def slow(_: Machine) -> bool:
+        shown.append(f"NodeName=node1 State={state}+DRAIN Reason=fan [root@2026-11-25T11:00:00]\n")
+        return state == "IDLE"
+
+    monkeypatch.setattr(watch, "run", run)
+    monkeypatch.setattr(watch.shutdown, "answers", slow)
+    (tmp_path / "memory.json").write_text('{"machines": {"node1": {"silent": 1000}}}')
+    sleeper = Sleeper(Machine("node1", "command", commands={"status": ["false"], "on": ["false"]}), idle=60)
+    Watch(Configuration((sleeper,)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+    during, shown[:] = list(updates), shown[:1]
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: state == "IDLE")
+    Watch(Configuration((sleeper,)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+
+    assert during == []
+    assert updates, "without the drain, it is told"
+
+
+def test_no_machine_goes_to_sleep_under_a_command_that_began_during_a_look(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = "NodeName=node1 State=IDLE LastBusyTime=2026-11-25T10:00:00\n"
+    begun: list[bool] = []
+    notes: list[str] = []
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
+    monkeypatch.setattr(watch.cluster_lock, "is_held", lambda: bool(begun))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: begun.append(True) is None)
+    sleeper = Sleeper(Machine("node1", "wake_on_lan"), idle=60)
+    Watch(Configuration((sleeper,)), Memories(tmp_path / "memory.json"), lambda one: notes.append(one.what)).look()
+
+    assert notes == []
+
+
+def test_a_machine_that_did_not_wake_is_drained_again_and_not_resumed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asleep = "NodeName=node1 State=IDLE+POWERED_DOWN+DRAIN Reason=fan [ann@2026-11-25T10:00:00]\n"
+    given_up = "NodeName=node1 State=DOWN+POWERED_DOWN Reason=ResumeTimeout reached [slurm@2026-11-25T11:00:00]\n"
+    shown, updates = [asleep], []
+
+    def run(*words: str, **_: float) -> tuple[int, str, str]:
+        if "update" in words:
+            updates.append(words[2:])
+            shown.append("NodeName=node1 State=DOWN+DRAIN+POWERED_DOWN Reason=fan [root@2026-11-25T11:00:10]\n")
+        return 0, shown[-1], ""
+
+    monkeypatch.setattr(watch, "run", run)
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
+    for _ in range(4):
+        memories = Memories(tmp_path / "memory.json")
+        Watch(Configuration((Sleeper(Machine("node1", "wake_on_lan")),)), memories, lambda _: None).look()
+        if shown == [asleep]:
+            shown.append(given_up)
+
+    assert updates == [("nodename=node1", "state=drain", "reason=fan")]

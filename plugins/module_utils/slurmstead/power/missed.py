@@ -1,9 +1,9 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """Machines that sleep during a command: they are woken for it, or get no job until it has been done on them.
 
-Such a machine is drained, so no job wakes it, and the reason of the drain names what is missing. The same is in a file,
-because slurmctld 22.05 forgets the reason, but not the drain, when a drained node wakes. Both survive an interrupted
-command and a power cut.
+Such a machine is drained, so no job wakes it, and the reason of the drain names what is missing. What is missing is
+also in a file, because the reason may become that of an administrator. Both survive an interrupted command and a power
+cut; see workers/drains.py for what slurmctld forgets.
 """
 
 from __future__ import annotations
@@ -47,17 +47,6 @@ def recorded() -> dict[str, list[str]]:
     return found
 
 
-def forgotten(nodes: Mapping[str, Fields]) -> dict[str, str]:
-    """Return the reasons that slurmctld has forgotten although the nodes are still drained, by name of the node."""
-    found = {name: missing(what) for name, what in recorded().items() if name in nodes}
-    return {name: why for name, why in found.items() if is_drained(nodes[name]) and is_unexplained(nodes[name])}
-
-
-def is_unexplained(shown: Fields) -> bool:
-    """Say whether a node has no reason."""
-    return shown["Reason"].lower() in ("", "none")
-
-
 @dataclass(frozen=True)
 class Found:
     """What became of the machines that slept: `said` describes it, one line each."""
@@ -97,18 +86,21 @@ class Sleepers:
             return Found(asleep=tuple(sorted(dark)))
         # At once: a job that comes now must not be given to them. One that is on may be shutting down.
         noted = self._note({name: shown for name, shown in sleeping.items() if not wake or name not in dark})
-        if wake:
-            self.slurm.wake(sorted(dark))
-        waking = {**self._with(RISING), **({name: sleeping[name] for name in dark} if wake else {})}
+        # If one that an administrator took out of service did not wake, Slurm would drop that decision.
+        wanted = {name for name in dark if wake and self._is_free(sleeping[name])}
+        self.slurm.wake(sorted(wanted))
+        waking = {**self._with(RISING), **{name: sleeping[name] for name in wanted}}
         silent = wait_while(lambda: self._silent(waking), deadline, PAUSE)
         if waking.keys() - set(silent):
             wait_while(lambda: self._with(RISING).keys() & waking.keys() - set(silent), REGISTER, PAUSE)
-        noted = self._note({name: waking[name] for name in silent}) or noted
+        nodes = self.slurm.nodes()
+        noted = self._note({name: nodes[name] for name in silent if name in nodes}) or noted
         woken = sorted(waking.keys() - set(silent))
-        asleep = sorted({*(() if wake else dark), *silent} - set(woken))
+        asleep = sorted({*(dark - wanted), *silent} - set(woken))
         said = [f"{compress(woken)} woken"] if woken else []
         if asleep:
-            said.append(f"{compress(asleep)} {'did not wake' if wake else 'sleeps'}; it gets no jobs until it is done")
+            verb = "did not wake" if wanted & set(asleep) else "sleeps"
+            said.append(f"{compress(asleep)} {verb}; it gets no jobs until it is done")
         changed = noted or bool(dark & set(woken))
         return Found(tuple(woken), tuple(asleep), bool(asleep), changed, tuple(said))
 
@@ -118,15 +110,15 @@ class Sleepers:
             return [name for name, answer in zip(chosen, answered, strict=True) if not answer]
 
     @staticmethod
-    def _is_ours(shown: Fields) -> bool:
-        return is_drained(shown) and (bool(missed(shown)) or is_unexplained(shown))
+    def _is_free(shown: Fields) -> bool:
+        return bool(missed(shown)) or not is_left_alone(shown)
 
     def _note(self, sleeping: Mapping[str, Fields]) -> bool:
         """Drain machines, unless an administrator took them out of service; return whether anything changed."""
         record, changed = recorded(), False
         for name, shown in sleeping.items():
             before = _all(record, name, shown)
-            if is_left_alone(shown) and not self._is_ours(shown):
+            if not self._is_free(shown):
                 continue
             if self.operation not in before or not is_drained(shown):
                 record[name] = list(dict.fromkeys([*before, self.operation]))
@@ -147,7 +139,7 @@ class Sleepers:
             said.append(f"{name} still misses {', '.join(left)}" if left else f"{name} gets jobs again")
             if check_mode:
                 continue
-            if self._is_ours(shown):
+            if missed(shown):
                 if left:
                     self.slurm.update(name, "DRAIN", missing(left))
                 else:

@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
-from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN, is_put_down
+from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN, did_not_wake, is_put_down
 
 FALLING = frozenset({"POWERED_DOWN", "POWERING_DOWN"})
 RISING = frozenset({"POWERING_UP"})
@@ -24,9 +24,6 @@ REQUESTS = frozenset({"POWER_DOWN", "POWER_UP"})
 LEFT_ALONE = REQUESTS | {"DRAIN", "FAIL", "MAINT", "REBOOT_ISSUED", "REBOOT_REQUESTED", "FUTURE"}
 """A person's decision, or a request that slurmctld has not started yet."""
 WITH_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
-
-FAILED = "ResumeTimeout reached"
-"""slurmctld's reason of a node that did not wake (src/slurmctld/power_save.c)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +49,9 @@ class Node:
         (False, True)
         """
         busy, started = (seconds(shown.get(key, "")) for key in ("LastBusyTime", "SlurmdStartTime"))
-        failed = shown.get("Reason", "").startswith(FAILED) and shown.get("ReasonSetByUser") == "slurm"
         known = flags(shown)
         forgotten = "UNKNOWN" in known or ("DOWN" in known and shown.get("Reason", "").startswith(FORGOTTEN))
-        failed_at = seconds(shown["ReasonChangedAt"]) if failed else 0.0
+        failed_at = seconds(shown["ReasonChangedAt"]) if did_not_wake(shown) else 0.0
         return cls(known, max(busy, started), failed_at, forgotten, is_put_down(shown))
 
     @property

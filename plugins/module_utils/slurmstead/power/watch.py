@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ansible.module_utils.slurmstead.power import decide, journal, missed, shutdown
+from ansible.module_utils.slurmstead.power import decide, journal, shutdown
 from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
 from ansible.module_utils.slurmstead.power.methods import method
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
@@ -27,6 +27,7 @@ from ansible.module_utils.slurmstead.power.node import Node
 from ansible.module_utils.slurmstead.reach import cluster_lock, durable
 from ansible.module_utils.slurmstead.reach.commands import run
 from ansible.module_utils.slurmstead.slurm.answers import read_nodes
+from ansible.module_utils.slurmstead.workers import drains
 from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE, FORGOTTEN
 
 CONFIGURATION = pathlib.Path("/etc/slurmstead/power.json")
@@ -148,14 +149,15 @@ class Watch:
         self.configuration = configuration
         self.memories = memories
         self.log = log
+        self.nodes: Mapping[str, Node] = {}
 
     def look(self) -> None:
         """Look at all machines and act. Does nothing while slurmctld does not answer."""
-        code, out, _ = run("scontrol", "--oneliner", "show", "node", seconds=30)
-        if code:
+        self._keep_out_of_service()
+        fields = self._show()
+        if fields is None:
             return
-        fields = read_nodes(out)
-        nodes = {name: Node.read(shown) for name, shown in fields.items()}
+        self.nodes = nodes = {name: Node.read(shown) for name, shown in fields.items()}
         operation = cluster_lock.is_held()
         known = {one.machine.name: one for one in self.configuration.sleepers if one.machine.name in nodes}
         devices: dict[str, list[Machine]] = {}
@@ -169,13 +171,22 @@ class Watch:
 
         with ThreadPoolExecutor(TOGETHER) as pool:
             list(pool.map(in_turn, devices.values()))
-        if not operation:
-            self._let_sleep(known, nodes)
-        for name, reason in missed.forgotten(fields).items():
-            with contextlib.suppress(PowerError):
-                self._update(name, "state=drain", f"reason={reason}")
+        self._let_sleep(known, nodes)
         self._forget()
         self.memories.save()
+
+    def _keep_out_of_service(self) -> None:
+        """Set again what slurmctld has forgotten: that nodes in power saving are drained, and why."""
+        with drains.record() as reasons:
+            for name, words in drains.forgotten(reasons, self._show() or {}).items():
+                with contextlib.suppress(PowerError):
+                    self._update(name, *words)
+                    self._note(name, "keep it out of service", reasons[name])
+
+    def _show(self, *names: str) -> dict[str, dict[str, str]] | None:
+        """Return the fields of these nodes, or of all; None while slurmctld does not answer."""
+        code, out, _ = run("scontrol", "--oneliner", "show", "node", *names, seconds=30)
+        return None if code else read_nodes(out)
 
     def _forget(self) -> None:
         """Forget machines that may not sleep any more; their sleep ends here for `stead power savings`."""
@@ -195,6 +206,8 @@ class Watch:
             and f"{name} {LOOK}" not in self.memories.failed
         ]
         for name in decide.sleepers(idlers, self.configuration.keep):
+            if cluster_lock.is_held():
+                return
             self._act(Act.SLEEP, "it has had no job for long enough", known[name].machine)
 
     def _guarded(self, machine: Machine, node: Node, operation: bool) -> None:
@@ -262,6 +275,8 @@ class Watch:
                 method(machine).off()
             elif act is Act.SHUT_DOWN:
                 shutdown.shut_down(machine)
+            elif self._has_changed(machine.name):
+                return
             elif act is Act.GIVE_UP:
                 self._update(machine.name, f"reason={DOES_NOT_WAKE}: {why}")
             else:
@@ -277,6 +292,11 @@ class Watch:
         else:
             self.memories.failed.pop(f"{machine.name} {act.value}", None)
             self._note(machine.name, act.value, why)
+
+    def _has_changed(self, name: str) -> bool:
+        """Say whether a node has another state than when the look began: a power_down would undo a drain since then."""
+        shown = (self._show(name) or {}).get(name)
+        return shown is None or Node.read(shown).flags != self.nodes[name].flags
 
     def _update(self, name: str, *words: str) -> None:
         code, _, said = run("scontrol", "update", f"nodename={name}", *words, seconds=30)

@@ -53,6 +53,9 @@ OPERATIONS = {
 DOES_NOT_WAKE = f"{HEALTH}does not wake"
 """The beginning of the reason of a machine that power saving could not wake."""
 
+NOT_WOKEN = "ResumeTimeout reached"
+"""slurmctld's reason of a node that did not wake (src/slurmctld/power_save.c)."""
+
 FORGOTTEN = f"{HEALTH}is off, which slurmctld had forgotten"
 """The reason of a machine for the moment in which slurmctld is told that it sleeps."""
 
@@ -92,6 +95,18 @@ def is_put_down(shown: Fields) -> bool:
     reason = shown.get("Reason", "")
     is_ours = reason.startswith((HEALTH, "stead "))
     return "DOWN" in flags(shown) and bool(reason) and not is_ours and shown.get("ReasonSetByUser") != "slurm"
+
+
+def did_not_wake(shown: Fields) -> bool:
+    """Say whether slurmctld has given up waking a node. 24.11 adds that to the reason that the node had.
+
+    >>> did_not_wake({"State": "DOWN+POWERED_DOWN", "Reason": f"fan : {NOT_WOKEN}", "ReasonSetByUser": "slurm"})
+    True
+    >>> did_not_wake({"State": "IDLE+POWERED_DOWN", "Reason": NOT_WOKEN, "ReasonSetByUser": "slurm"})
+    False
+    """
+    signed = shown.get("Reason", "").endswith(NOT_WOKEN) and shown.get("ReasonSetByUser") == "slurm"
+    return signed and "DOWN" in flags(shown) and not is_drained(shown)
 
 
 def is_left_alone(shown: Fields) -> bool:
