@@ -71,6 +71,24 @@ def test_a_button_and_a_pulled_plug_are_noticed(rack: Rack) -> None:
 
 
 @pytest.mark.slow
+def test_a_machine_that_slurm_had_put_down_when_it_was_found_off_wakes_for_a_job(rack: Rack) -> None:
+    """The device was without supply too, so nothing was known until slurmctld gave the machine up."""
+    rack.configure(idle=10000)
+    device = rack.cluster.run("cat", f"{PLACE}/device")
+    rack.cluster.run("tee", f"{PLACE}/device", text="exit 7")
+    rack.pull("node1")
+    rack.cluster.configure(SlurmdTimeout="5")
+    rack.cluster.run("scontrol", "reconfigure")
+    rack.until(lambda: rack.state("node1").startswith("DOWN"), 90, "Slurm has put node1 down")
+    rack.cluster.run("tee", f"{PLACE}/device", text=device)
+    rack.until(lambda: rack.state("node1") == "IDLE+POWERED_DOWN", 60, "node1 sleeps")
+    job = rack.submit("--nodelist=node1", "--wrap=true")
+    rack.until(lambda: rack.has_ended(job), 90, "the job has ended")
+
+    assert rack.has_ended(job)
+
+
+@pytest.mark.slow
 def test_no_machine_goes_to_sleep_under_a_run(rack: Rack) -> None:
     rack.configure(idle=1)
     holder = f"mkdir -p /run/slurmstead; setsid flock {cluster_lock.PATH} sleep 1000 >/dev/null 2>&1 </dev/null &"

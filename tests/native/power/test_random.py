@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE
 from tests.native.power.conftest import PLACE, Rack
 
 FIRST = int(os.environ.get("STEAD_POWER_SEED", "0"))
@@ -96,9 +97,17 @@ class History:
     def settled(self) -> bool:
         """Whether every job has ended and every machine sleeps; a person helps where a person has to."""
         for name in self.rack.cluster.nodes:
-            self.resume(name)
+            if "DRAIN" in self.rack.state(name) or self._is_given_up(name):
+                self.resume(name)
         ended = all(self.rack.has_ended(job) for job in self.jobs)
-        return ended and not self.rack.on and all("POWERED_DOWN" in self.rack.state(n) for n in self.rack.cluster.nodes)
+        states = [self.rack.state(name) for name in self.rack.cluster.nodes]
+        # One that is down as well would get no jobs.
+        return (
+            ended and not self.rack.on and all("POWERED_DOWN" in one and not one.startswith("DOWN") for one in states)
+        )
+
+    def _is_given_up(self, name: str) -> bool:
+        return DOES_NOT_WAKE in self.rack.cluster.run("sinfo", "--noheader", f"--nodes={name}", "--format=%E")
 
 
 @pytest.mark.slow

@@ -22,6 +22,8 @@ def node(*flags: str, failed_at: float = 0.0) -> Node:
 ASLEEP, WAKING, IDLE = node("IDLE", "POWERED_DOWN"), node("MIXED", "POWERING_UP"), node("IDLE")
 HALF = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": FORGOTTEN})
 MEMTEST = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "memtest", "ReasonSetByUser": "root"})
+SILENT = Node.read({"State": "DOWN+NOT_RESPONDING", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
+SILENT_ASLEEP = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
 LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
 
 
@@ -50,6 +52,10 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),
         (Seen(IDLE, 1000, answers=False, supply=False), Memory(silent=900), Act.BELIEVE),
         (Seen(LOST, 1000, answers=False, supply=False), Memory(silent=900), Act.RECALL),
+        # Slurm puts a silent node down, and that stays while it is powered down.
+        (Seen(SILENT, 1000, answers=False, supply=False), Memory(silent=900), Act.RECALL),
+        (Seen(SILENT, 1000, answers=False, silent_device=True), Memory(silent=900), None),
+        (Seen(SILENT_ASLEEP, 1000, answers=False, supply=False), Memory(), Act.RESUME),
         (Seen(LOST, 1000, answers=True, supply=True), Memory(), None),
         (Seen(Node.read({"State": "UNKNOWN+DRAIN"}), 1000, answers=False, supply=False), Memory(silent=900), None),
         (Seen(HALF, 1000, answers=False, supply=False), Memory(silent=900), Act.RESUME),

@@ -35,7 +35,7 @@ class Act(enum.Enum):
     CUT = "cut the supply"
     SLEEP = "let Slurm power it down"
     BELIEVE = "tell Slurm that it is off"
-    RECALL = "tell Slurm, which lost its state, that it is off"
+    RECALL = "tell Slurm, which had lost it, that it is off"
     RESUME = "let Slurm wake it again"
     GIVE_UP = "leave it to a person"
 
@@ -152,7 +152,9 @@ def _awake(seen: Seen, memory: Memory) -> Decision:
         if seen.now - memory.tried < SHUTDOWN:
             return None, "", dataclasses.replace(kept, tried=memory.tried)
         return Act.ON, "it went off under a job", dataclasses.replace(kept, tried=seen.now)
-    return Act.RECALL if seen.node.forgotten else Act.BELIEVE, "it is off, and Slurm believed it on", kept
+    # A node that is down would stay so while it is powered down, and get no jobs.
+    lost = seen.node.forgotten or "DOWN" in seen.node.flags
+    return Act.RECALL if lost else Act.BELIEVE, "it is off, and Slurm believed it on", kept
 
 
 def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
@@ -161,8 +163,8 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         memory = dataclasses.replace(memory, failed_at=node.failed_at, failures=memory.failures + 1)
     if seen.off:
         memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0)
-        if node.forgotten:
-            return Act.RESUME, "slurmctld had lost its state", memory
+        if node.forgotten or node.given_up:
+            return Act.RESUME, "slurmctld had lost its state" if node.forgotten else "slurmctld had given it up", memory
         if not node.failed_at:
             return None, "", memory
         if memory.failures >= ATTEMPTS:

@@ -39,6 +39,8 @@ class Node:
     """whether slurmctld has lost its state, or this was being put right"""
     put_down: bool = False
     """whether a person put it down"""
+    given_up: bool = False
+    """whether slurmctld put it down, for another cause than a failure to wake"""
 
     @classmethod
     def read(cls, shown: Mapping[str, str]) -> Node:
@@ -52,7 +54,8 @@ class Node:
         known = flags(shown)
         forgotten = "UNKNOWN" in known or ("DOWN" in known and shown.get("Reason", "").startswith(FORGOTTEN))
         failed_at = seconds(shown["ReasonChangedAt"]) if did_not_wake(shown) else 0.0
-        return cls(known, max(busy, started), failed_at, forgotten, is_put_down(shown))
+        given_up = "DOWN" in known and shown.get("ReasonSetByUser") == "slurm" and not failed_at
+        return cls(known, max(busy, started), failed_at, forgotten, is_put_down(shown), given_up)
 
     @property
     def wanted(self) -> bool:
