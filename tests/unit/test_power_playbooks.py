@@ -8,6 +8,8 @@ import subprocess
 import sys
 
 import pytest
+import yaml
+from jinja2.nativetypes import NativeEnvironment
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -96,3 +98,19 @@ def test_a_start_waits_for_control_first_and_names_it(tmp_path: pathlib.Path) ->
     assert "node3 was not reached within 0 min" in said
     assert said.count("unreachable=1") == 1
     assert "Wait until the worker accepts logins" not in said
+
+
+def test_workers_that_are_off_or_asleep_get_no_jobs_after_a_move_of_the_share() -> None:
+    """They still have the earlier share."""
+    plays = yaml.safe_load((ROOT / "playbooks/move-share.yml").read_text())
+    order = [play["name"] for play in plays]
+    begin = order.index("Keep jobs from the workers that sleep")
+    resumed = next(play for play in plays if play["name"] == "Release the jobs")["tasks"][0]["worker_service"]
+    environment = NativeEnvironment()
+    environment.filters["intersect"] = lambda one, other: [name for name in one if name in other]
+    groups = {"workers": ["node1", "node2"], "__machines_on": ["node1", "node3"]}
+
+    assert plays[begin]["ansible.builtin.import_playbook"] == "begin-on-sleepers.yml"
+    assert plays[begin]["vars"] == {"__operation": "up"}
+    assert order.index("Find the machines that are on") < begin < order.index("Check the jobs")
+    assert environment.from_string(resumed["workers"]).render(groups=groups) == ["node1"]

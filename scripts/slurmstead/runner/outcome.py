@@ -8,7 +8,7 @@ from slurmstead.errors import InventoryError, SteadError, TaskError, Unreachable
 from slurmstead.runner import events
 
 GOES_ON = ("site.yml", "rotate-key.yml", "upgrade-cluster.yml")
-"""Playbooks that complete all other hosts if one is off."""
+"""Playbooks that complete all other hosts if one is off, and can wake those that sleep (--wake)."""
 
 EMPTY = "host pattern, ignoring: __"
 """In Ansible's warning about a group that a run makes, whose name begins with __."""
@@ -90,7 +90,8 @@ class Result:
             )
         if unreachable and set(unreachable) <= self.asleep:
             verb = "sleeps" if len(unreachable) == 1 else "sleep"
-            what, hint = ", so this remains to be done there", "No job runs there until then. To do it now, use --wake."
+            how = "--wake" if self.playbook in GOES_ON else "`scripts/stead power on`"
+            what, hint = ", so this remains to be done there", f"No job runs there until then. To do it now, use {how}."
             noted = any(result.get("noted") for result in self.results_of("power_missed"))
             return UnreachableError(
                 f"{_names(unreachable)} {verb}{what if noted else ''}{self._others()}",

@@ -365,3 +365,10 @@ def test_machines_that_sleep_are_told_from_machines_that_are_off(noted, off, sai
     assert str(result.error) == said
     assert result.error.code == ExitCode.UNREACHABLE
     assert hint in result.error.hint
+
+
+def test_a_command_that_cannot_wake_machines_does_not_name_the_option():
+    result = outcome.Result("move-share.yml", returned=4)
+    result.add(HostEnded(SLEPT, "a", Status.CHANGED, result={"asleep": ["b"], "noted": True}))
+    result.add(Ended({"a": 1}, {}, {"b": 1}))
+    assert result.error.hint == "No job runs there until then. To do it now, use `scripts/stead power on`."
