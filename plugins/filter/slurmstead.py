@@ -10,7 +10,7 @@ import functools
 import importlib
 import os
 import pathlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import ansible.module_utils
@@ -169,13 +169,22 @@ def power_machines(names: str, hostvars: Mapping[str, Mapping[str, Any]]) -> lis
     ]
 
 
-def power_sleepers(names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the machines that have power_method and power_idle, as power.watch.Sleeper reads them."""
-    able = sorted(name for name in names if hostvars[name].get("power_method") and hostvars[name].get("power_idle"))
+def power_sleepers(
+    names: Iterable[str], hostvars: Mapping[str, Mapping[str, Any]], asleep: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """Return the machines that have power_method and power_idle, as power.watch.Sleeper reads them.
+
+    A machine that is asleep must be woken also if it has no power_idle any more.
+
+    >>> power_sleepers(["n1", "n2"], {name: {"power_method": "command"} for name in ("n1", "n2")}, ["n2"])
+    [{'machine': {'name': 'n2', 'host': '', 'method': 'command'}, 'idle': 0.0, 'watts': 0.0}]
+    """
+    idle = {name: hostvars[name].get("power_idle") for name in names}
+    able = sorted(name for name in idle if hostvars[name].get("power_method") and (idle[name] or name in asleep))
     return [
         {
             "machine": machine,
-            "idle": power_times.seconds(str(hostvars[machine["name"]]["power_idle"])),
+            "idle": power_times.seconds(str(idle[machine["name"]])) if idle[machine["name"]] else 0.0,
             "watts": float(hostvars[machine["name"]].get("power_watts") or 0),
         }
         for machine in power_machines(",".join(able), hostvars)

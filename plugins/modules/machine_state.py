@@ -53,6 +53,7 @@ ansible_facts:
     accounting_exists: {description: Whether slurmdbd was configured here., type: bool}
     broker_exists: {description: Whether the broker of Celery was configured here., type: bool}
     power_saving_exists: {description: Whether this machine lets others sleep., type: bool}
+    power_asleep: {description: Machines that this one last saw asleep., type: list, elements: str}
     jupyterhub_exists: {description: Whether this machine has a hub for notebooks., type: bool}
     julia_exists: {description: Whether the command of the role julia is here., type: bool}
     login_exists: {description: Whether the role login was applied here., type: bool}
@@ -106,6 +107,8 @@ BROKER_NEEDS = {"rabbitmq-server", "redis-server"}
 
 POWER_SAVING = Path("/etc/slurmstead/power.json")
 """What only the role power writes."""
+POWER_MEMORY = Path("/var/lib/slurmstead/power/memory.json")
+"""See power/watch.py."""
 
 JULIA, JULIA_ONLY = Path("/usr/local/bin/julia"), b"/default-$(uname -m)/bin/julia"
 """The command of the role julia, and what another one of this name does not contain."""
@@ -142,6 +145,15 @@ SLURM_CONF = Path("/etc/slurm/slurm.conf")
 
 QUEUES = (Path("/var/spool/job_state"), Path("/var/lib/slurm/slurmctld/job_state"))
 """The usual queues of a slurmctld that we did not configure."""
+
+
+def asleep() -> list[str]:
+    """Return the machines that control last saw asleep or shut down, as power.watch.Memories are written."""
+    try:
+        memories = json.loads(POWER_MEMORY.read_text())["machines"]
+    except (OSError, ValueError, KeyError):
+        return []
+    return sorted(name for name, memory in memories.items() if memory["asleep"] or memory["told"])
 
 
 def controller_problems(is_control: bool, published: Path = CONTROLLER) -> list[str]:
@@ -313,6 +325,7 @@ def main() -> None:
         "login_exists": LOGIN.exists(),
         "package_cache_exists": PACKAGE_CACHE.exists(),
         "power_saving_exists": POWER_SAVING.exists(),
+        "power_asleep": asleep() if POWER_SAVING.exists() else [],
         "router_exists": ROUTER.exists(),
         "quiet_exists": QUIET.exists(),
         "sandbox_exists": SANDBOX.exists(),

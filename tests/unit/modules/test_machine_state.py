@@ -14,6 +14,8 @@ import pytest
 import yaml
 
 from ansible.module_utils.slurmstead.firewall import sshd
+from ansible.module_utils.slurmstead.power import watch
+from ansible.module_utils.slurmstead.power.decide import Memory
 from ansible.module_utils.slurmstead.slurm.jobs import Job, State
 
 RunModule = Callable[..., Any]
@@ -82,6 +84,20 @@ def test_a_broker_is_refused_where_redis_is_too_old(run_module: RunModule, monke
     assert problem.startswith("celery_broker_users: the broker needs Redis 6.2 or newer, but Ubuntu 22.04 has 6.0;")
 
 
+def test_who_sleeps_is_what_the_watch_remembers(
+    machine_state: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """Control keeps what it needs to wake them, also if they may not sleep any more."""
+    memories = watch.Memories(tmp_path / watch.MEMORY)
+    memories.machines = {"n1": Memory(asleep=True), "n2": Memory(), "n3": Memory(told=1000.0)}
+    assert machine_state.POWER_MEMORY == watch.STATE / watch.MEMORY
+    monkeypatch.setattr(machine_state, "POWER_MEMORY", memories.path)
+    before = machine_state.asleep()
+    memories.save()
+
+    assert (before, machine_state.asleep()) == ([], ["n1", "n3"])
+
+
 @pytest.mark.parametrize("address", ["10.0.2.15", "10.77.0.1"])
 def test_an_address_of_the_machine_is_no_problem(machine_state: types.ModuleType, address: str) -> None:
     assert machine_state.address_problems(address, LINKS) == []
@@ -115,6 +131,7 @@ def test_a_good_machine_has_no_problem_and_tells_its_packages(run_module: RunMod
         "julia_exists": False,
         "login_exists": False,
         "package_cache_exists": False,
+        "power_asleep": [],
         "power_saving_exists": False,
         "quiet_exists": False,
         "sandbox_exists": False,
