@@ -7,6 +7,7 @@ from collections.abc import Mapping
 DEFAULTS = {
     "AuthType": "auth/munge",
     "ClusterName": "native",
+    "GetEnvTimeout": "0",
     "MailProg": "/bin/true",
     "MaxArraySize": "10001",
     "MaxJobCount": "25000",

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
+import yaml
+
 from ansible.module_utils.slurmstead.firewall import table
+from slurmstead.paths import ROOT
 from tests.native import conf
 from tests.native.cluster import CONTROL, MUNGE, SLURMD, Cluster
 from tests.native.test_firewall import LISTEN, SLURM, connects
@@ -90,6 +94,12 @@ until grep --quiet "Running as primary" {HOME}/own/slurmctld.log; do sleep 0.2; 
 """
 """Her slurmctld takes the port of the cluster's while that is stopped."""
 
+PROFILE = "touch profile; setsid sleep 600 </dev/null >/dev/null 2>&1 &\n"
+WITHOUT_PROFILE = """#!/bin/sh
+printenv HOME LOGNAME PATH SHELL USER
+srun --mem=10 id --user
+"""
+
 ENTER = "for pid in $(pgrep --euid bob sleep); do nsenter --target=$pid --mount --pid id; done 2>&1"
 
 
@@ -133,6 +143,26 @@ def test_no_user_gives_slurmd_a_configuration_while_slurmctld_is_stopped(four: C
         four.run("nft", "delete", "table", table.FAMILY, table.NAME, on=name)
 
     assert taken == ""
+
+
+@pytest.mark.parametrize("option", ["--export=NONE", "--export=PATH,HOME", "--get-user-env"])
+def test_slurmd_runs_no_users_profile(release: str, option: str) -> None:
+    """As it would do outside the job, as root's `su - USER`; control groups would not show it better."""
+    role = yaml.safe_load((ROOT / "roles/slurm/vars/main.yml").read_text())["__slurm_config_defaults"]
+    keys = {"GetEnvTimeout": str(role.get("GetEnvTimeout", 2)), "TaskProlog": "/share/task-prolog"}
+    with Cluster(release, conf=keys) as cluster:
+        cluster.run("pwconv", on="node1")  # PAM lets root become users of /etc/shadow only.
+        cluster.run("tee", "/share/task-prolog", text=(ROOT / "roles/scratch/files/task-prolog").read_text())
+        cluster.run("chmod", "755", "/share/task-prolog")
+        cluster.run("tee", f"{HOME}/.bash_profile", text=PROFILE, user="alice")
+
+        cluster.run("sbatch", "--wait", "--output=said", option, text=WITHOUT_PROFILE, user="alice")
+
+        home, name, path, *rest = cluster.run("cat", f"{HOME}/said").split()
+        assert (home, name, *rest) == (HOME, "alice", "/bin/bash", "alice", "2001")
+        assert "/usr/bin" in path.split(":")
+        assert cluster.run("ls", HOME) == "said"
+        assert cluster.tried("pgrep", "--uid", "alice", on="node1").stdout == ""
 
 
 def test_nobody_enters_another_users_job(four: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import pwd
 import subprocess
 
 import pytest
@@ -12,6 +13,8 @@ FILES = pathlib.Path(__file__).resolve().parents[2] / "roles" / "scratch" / "fil
 CONFIGURATION = "/etc/default/slurmstead-scratch"
 DROP_INS = "/usr/local/lib/slurmstead/"
 SCRIPTS = ("prolog", "task-prolog", "epilog")
+LOGIN = {name: "/given" for name in ("HOME", "LOGNAME", "PATH", "SHELL", "USER")} | {"PATH": "/usr/bin:/bin"}
+"""What a task gets from the shell in which its job was submitted, unless `--export` says otherwise."""
 
 
 class Node:
@@ -30,9 +33,9 @@ class Node:
             script.write_text(text.replace(CONFIGURATION, str(self.configuration)).replace(DROP_INS, f"{root}/"))
             script.chmod(0o755)
 
-    def run(self, name: str, status: int = 0, **environment: str) -> str:
+    def run(self, name: str, status: int = 0, login: dict[str, str] = LOGIN, **environment: str) -> str:
         """Run a script as Slurm does for job 42; returns what it prints."""
-        given = {"SLURM_JOB_ID": "42", "SLURM_JOB_UID": str(os.geteuid()), **environment}
+        given = {**login, "SLURM_JOB_ID": "42", "SLURM_JOB_UID": str(os.geteuid()), **environment}
         done = subprocess.run(
             [str(self.scripts[name])], env=given, capture_output=True, text=True, check=False, timeout=60
         )
@@ -66,6 +69,13 @@ def test_a_task_learns_its_directory(node: Node) -> None:
 
 def test_a_task_without_a_directory_keeps_its_environment(node: Node) -> None:
     assert node.run("task-prolog") == ""
+
+
+def test_a_task_without_the_variables_of_a_login_gets_them(node: Node) -> None:
+    me = pwd.getpwuid(os.getuid())
+    told = [f"HOME={me.pw_dir}", f"LOGNAME={me.pw_name}", "PATH=/usr/local/bin:/usr/bin:/bin", f"SHELL={me.pw_shell}"]
+
+    assert node.run("task-prolog", login={"USER": "/given"}) == "".join(f"export {word}\n" for word in told)
 
 
 def test_the_directory_goes_with_the_job(node: Node) -> None:

@@ -57,6 +57,7 @@ GOOD = {
             "DEFAULT": {"State": "UP"},
         },
     },
+    "profiles that are read": {"slurm_config": {"GetEnvTimeout": 5, "SchedulerParameters": "no_env_cache"}},
     "jobs that contain their processes": {"login_only_with_jobs": True, "slurm_config": {"PrologFlags": "Alloc,X11"}},
     "no accounts and no limits": {
         "accounting_enabled": False,
@@ -432,6 +433,13 @@ FIREWALL_CASES = {
         "Remove it: only proctrack/cgroup ends all processes of a job.",
         login_only_with_jobs=True,
     ),
+    "profiles outside jobs": case(
+        "slurm_config",
+        {"GetEnvTimeout": None},
+        "GetEnvTimeout is null, but login_only_with_jobs is true. "
+        "Remove it: slurmd would run users' profiles outside their jobs.",
+        login_only_with_jobs=True,
+    ),
 }
 
 BMC = {"power_method": "redfish", "power_user": "u", "power_password": "p", "power_address": "192.168.2.11"}
@@ -786,6 +794,12 @@ ROUTER_CASES = {
 }
 
 SLURM_CASES = {
+    "jobs that drain their nodes": case(
+        "slurm_config",
+        {"SchedulerParameters": ["defer", "requeue_setup_env_fail"]},
+        "SchedulerParameters has requeue_setup_env_fail, but GetEnvTimeout is 0. "
+        "Remove it: each job with --export=NONE would drain its node.",
+    ),
     "a cluster's name": case(
         "slurm_cluster_name",
         "My Cluster",

@@ -77,6 +77,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     slurm.cluster_name_is_valid,
     slurm.config_has_known_keys,
     slurm.workers_can_fetch_the_configuration,
+    slurm.a_job_without_its_profile_drains_no_node,
     slurm.cgroup_config_has_known_keys,
     slurm.nodes_are_workers_with_known_keys,
     slurm.partitions_are_valid,

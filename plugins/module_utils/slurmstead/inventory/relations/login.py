@@ -67,3 +67,10 @@ def jobs_contain_their_processes(login_only_with_jobs: bool, slurm_config: Mappi
             f"ProctrackType is {shown(kind)}, but login_only_with_jobs is true",
             "Remove it: only proctrack/cgroup ends all processes of a job",
         )
+    seconds = slurm_config.get("GetEnvTimeout", 0)
+    if str(seconds) != "0":
+        yield (
+            "slurm_config",
+            f"GetEnvTimeout is {shown(seconds)}, but login_only_with_jobs is true",
+            "Remove it: slurmd would run users' profiles outside their jobs",
+        )

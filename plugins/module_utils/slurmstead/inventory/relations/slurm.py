@@ -60,6 +60,19 @@ def workers_can_fetch_the_configuration(slurm_config: Mapping[str, Any]) -> Iter
         yield "slurm_config", f"SlurmctldParameters is {shown(value)}", "Add enable_configless to it"
 
 
+def a_job_without_its_profile_drains_no_node(slurm_config: Mapping[str, Any]) -> Iterator[Violation]:
+    """With GetEnvTimeout=0 no profile is read, which these words count as a failure of the node."""
+    value = slurm_config.get("SchedulerParameters") or ""
+    words = value if isinstance(value, list) else str(value).split(",")
+    harmful = {"no_env_cache", "requeue_setup_env_fail"} & {str(word).strip() for word in words}
+    if harmful and str(slurm_config.get("GetEnvTimeout", 0)) == "0":
+        yield (
+            "slurm_config",
+            f"SchedulerParameters has {' and '.join(sorted(harmful))}, but GetEnvTimeout is 0",
+            "Remove it: each job with --export=NONE would drain its node",
+        )
+
+
 def cgroup_config_has_known_keys(
     slurm_cgroup_config: Mapping[str, Any], slurm_version: str | None
 ) -> Iterator[Violation]:
