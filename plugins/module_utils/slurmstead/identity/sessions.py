@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
+import fcntl
 import os
 import re
 import signal
@@ -20,11 +23,15 @@ JOB = re.compile(r"^(?!.*/user\.slice/).*/job_\d+(/|$)", re.MULTILINE)
 STEP = ("slurmstepd", "0")
 """Name and real user ID of the process above those of a job, where Slurm uses no control groups."""
 
+OWNER, PARENT = 0xB704, 0xB702
+"""Requests of ioctl_ns(2): the user who made a user namespace, and the namespace around it."""
+
 
 def outside_jobs(uids: Collection[int], proc: Path = PROC) -> dict[int, int]:
     """Return the users (numeric) of processes with one of these real, effective or saved user IDs, by process ID.
 
-    Left out are the processes of jobs, and zombies, which run nothing.
+    A process in a user namespace also belongs to the user who made that: its own ID can be a subordinate one
+    (subuid(5)). Left out are the processes of jobs, and zombies, which run nothing.
     """
     parents: dict[int, int] = {}
     programs: dict[int, tuple[str, str]] = {}
@@ -40,7 +47,7 @@ def outside_jobs(uids: Collection[int], proc: Path = PROC) -> dict[int, int]:
         pid = int(directory.name)
         own = status["Uid"].split()
         parents[pid], programs[pid] = int(status["PPid"]), (status["Name"], own[0])
-        owners = {int(uid) for uid in own} & wanted
+        owners = ({int(uid) for uid in own} | makers(directory / "ns/user")) & wanted
         if owners and not JOB.search(cgroup) and not status["State"].startswith("Z"):
             found[pid] = min(owners)
 
@@ -52,6 +59,20 @@ def outside_jobs(uids: Collection[int], proc: Path = PROC) -> dict[int, int]:
         return False
 
     return {pid: uid for pid, uid in found.items() if not below_a_step(pid)}
+
+
+def makers(namespace: Path) -> set[int]:
+    """Return the users who made a user namespace and those around it; none if it has ended."""
+    found = set()
+    with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
+        place = os.open(namespace, os.O_RDONLY)
+        while True:  # Until the first one, which has no other around it.
+            opened.callback(os.close, place)
+            owner = array.array("I", [0])
+            fcntl.ioctl(place, OWNER, owner)
+            found.add(owner[0])
+            place = fcntl.ioctl(place, PARENT)
+    return found
 
 
 def end(uids: Collection[int], seconds: float = 10.0) -> dict[int, int]:
