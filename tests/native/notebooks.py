@@ -32,6 +32,7 @@ PACKAGES = tuple(name for name in OWN if name not in root.PACKAGES)
 PLACES = {"hub": "/opt/slurmstead-jupyterhub", "kernel": "/opt/notebooks"}
 """Directories by lock; a native cluster has no share that outlives it."""
 
+PROGRAMS = ("slurmstead_hub.py", "slurmstead_notebook.py")
 SETTINGS = "/etc/slurmstead/jupyterhub"
 STATE = "/var/lib/slurmstead-jupyterhub"
 
@@ -165,7 +166,7 @@ class Hub:
         pam = rendered("pam.j2", **self.variables)
         files = {
             f"{SETTINGS}/config.py": rendered("config.py.j2", **self.variables),
-            f"{SETTINGS}/slurmstead_hub.py": (ROLE / "files/slurmstead_hub.py").read_text(),
+            **{f"{SETTINGS}/{name}": (ROLE / f"files/{name}").read_text() for name in PROGRAMS},
             f"{SETTINGS}/templates/invitation.html": (ROLE / "files/templates/invitation.html").read_text(),
             "/etc/pam.d/slurmstead-jupyterhub": pam,
         }

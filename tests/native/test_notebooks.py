@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -43,6 +43,37 @@ def post(body):
         return error.code
 command = {"exec_prefix": "touch /run/as-root; #"}
 print(post(command), post({"port": 5000, **command}))
+"""
+FEW_PORTS, ALL_PORTS = "50000 50099", "32768 60999"
+TAKE_PORTS = """
+import asyncio, sys
+address, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+async def answer(reader, writer):
+    asked = await reader.read(1000)
+    if asked:
+        print(asked, flush=True)
+        writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\n{}")
+        await writer.drain()
+    writer.close()
+async def take(port):
+    while True:
+        try:
+            await asyncio.start_server(answer, address, port)
+            break
+        except OSError:
+            await asyncio.sleep(0.02)
+async def main():
+    await asyncio.gather(*(take(port) for port in range(first, last + 1)))
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
+"""Listens on the ports as soon as each is free, and prints what is sent there."""
+
+SLOW_START = """
+import pathlib, time
+pathlib.Path("slow").touch()
+while not pathlib.Path("go").exists():
+    time.sleep(0.1)
 """
 CLASS = [f"student{number}" for number in range(105)]
 """JupyterHub by itself lets 100 notebooks wait."""
@@ -211,6 +242,77 @@ def test_a_notebook_listens_on_the_network_of_the_cluster_only(
 
     places = {line.split()[3].rpartition(":")[0] for line in listening.splitlines() if "slurmd" not in line}
     assert places == {hub.cluster.addresses[node], "127.0.0.1"}, listening
+
+
+@pytest.fixture
+def thief(hub: Hub) -> Iterator[Callable[[str, str], Callable[[], str]]]:
+    """Let bob take ports of node1; what is called then tells what was sent there."""
+
+    def take(first: str, last: str) -> Callable[[], str]:
+        line = 'setsid python3 -c "$0" "$@" >taken 2>&1 </dev/null &'
+        words = ("sh", "-c", line, TAKE_PORTS, hub.cluster.addresses["node1"], first, last)
+        hub.cluster.run(*words, on="node1", user="bob")
+        return lambda: hub.cluster.run("cat", "/share/home/bob/taken")
+
+    hub.cluster.run("scontrol", "update", "nodename=node2", "state=drain", "reason=test")
+    yield take
+    hub.cluster.tried("pkill", "-u", "bob", "python3", on="node1")
+    hub.cluster.run("scontrol", "update", "nodename=node2", "state=resume")
+
+
+def test_no_other_user_takes_the_port_of_a_notebook_that_starts(
+    hub: Hub, student: Callable[..., Any], thief: Callable[..., Any]
+) -> None:
+    """Between the choice of a port and the moment when Jupyter listens on it there are seconds."""
+
+    def ports(both: str) -> None:
+        hub.cluster.run("sh", "-c", f"echo {both} >/proc/sys/net/ipv4/ip_local_port_range", on="node1")
+
+    home = "/share/home/alice"
+    hub.cluster.run("mkdir", "-p", f"{home}/.jupyter", user="alice")
+    hub.cluster.run("tee", f"{home}/.jupyter/jupyter_server_config.py", text=SLOW_START, user="alice")
+    token = student("login", "alice", PASSWORD)
+    ports(FEW_PORTS)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        begun = pool.submit(student, "start", "alice", token, "small")
+        hub.cluster.wait_for(lambda: hub.cluster.tried("test", "-e", f"{home}/slow").returncode == 0, 120, "it starts")
+        ports(ALL_PORTS)
+        taken = thief(*FEW_PORTS.split())
+        time.sleep(5)
+        hub.cluster.run("rm", "-r", f"{home}/.jupyter")
+        hub.cluster.run("touch", f"{home}/go")
+        assert begun.result() is None, hub.log()
+
+    assert student("cell", "alice", token, "print(5)") == "5\n"
+    assert taken() == ""
+    student("stop", "alice", token)
+    hub.cluster.wait_for(lambda: not hub.cluster.run("squeue", "--noheader"), 60, "no job")
+
+
+@pytest.mark.parametrize(
+    "end", [("scancel", "--user=alice"), ("pkill", "-KILL", "--newest", "--uid", "alice", "--full", "singleuser")]
+)
+def test_no_other_user_takes_the_port_of_a_notebook_that_ends(
+    hub: Hub, student: Callable[..., Any], thief: Callable[..., Any], end: Sequence[str]
+) -> None:
+    """A page that is still open asks for its kernels again and again."""
+    token = student("login", "alice", PASSWORD)
+    assert student("start", "alice", token, "small") is None, hub.log()
+    listening = hub.cluster.run("ss", "--listening", "--tcp", "--numeric", "--no-header", on="node1")
+    address = f"{hub.cluster.addresses['node1']}:"
+    (port,) = [line.split()[3].removeprefix(address) for line in listening.splitlines() if address in line]
+    taken = thief(port, port)
+    answered = student("remove", "alice", token, "nothing")
+
+    hub.cluster.run(*end, on="node1")
+    until = time.monotonic() + 15
+    while time.monotonic() < until:
+        student("remove", "alice", token, "nothing")
+
+    assert answered == 404
+    assert hub.cluster.run("pgrep", "-u", "bob", "python3", on="node1")
+    assert taken() == ""
+    hub.cluster.wait_for(lambda: not hub.cluster.run("squeue", "--noheader"), 60, "no job")
 
 
 @pytest.mark.parametrize("signal", ["TERM", "KILL"])

@@ -25,6 +25,7 @@ FIRST_PERSON = 1000
 """The first number of a person; smaller ones are accounts of the system."""
 
 INVITED_FOR = 7 * 24 * 3600
+PROGRAM = pathlib.Path(__file__).with_name("slurmstead_notebook.py").read_text()
 SHORTEST = 10
 """Letters of a password."""
 
@@ -144,7 +145,7 @@ class Spawner(SlurmSpawner):
         profile = self.profiles[self.profile or next(iter(self.profiles))]
         lines = "".join(f"#SBATCH {words}\n" for words in profile["sbatch"])
         known = {"homedir": self.req_homedir, "keepvars": self.req_keepvars, "cmd": self.cmd_formatted_for_batch()}
-        return str(self.batch_script).format(lines=lines, **known)
+        return str(self.batch_script).format(lines=lines, program=PROGRAM, **known)
 
 
 def receive_port(handler: Any) -> None:

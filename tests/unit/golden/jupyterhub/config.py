@@ -37,14 +37,17 @@ c.Spawner.options_form = slurmstead_hub.options_form
 c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
 # A trash in the home would make no room there.
 c.Spawner.args = ["--FileContentsManager.delete_to_trash=False"]
-c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/batchspawner-singleuser"
+# Reads slurmstead_notebook.py, and imports nothing from the current directory.
+c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/python -P -"
 c.Spawner.exec_prefix = "/usr/sbin/runuser -u {username} --"
 c.Spawner.env_keep = []
 c.Spawner.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 c.Spawner.default_url = "/lab"
 c.Spawner.start_timeout = 600
 c.Spawner.http_timeout = 300
-c.Spawner.poll_interval = 30
+# A user of the same worker could take the port of a notebook that has ended; HELD_FOR of slurmstead_notebook is longer.
+c.Spawner.poll_interval = 2
+c.Spawner.state_running_re = "^RUNNING"
 c.Spawner.req_srun = ""
 c.Spawner.batch_script = """#!/bin/bash -l
 
@@ -63,7 +66,9 @@ case $address in
 esac
 # Jupyter writes there before it listens, and the home can be full.
 export JUPYTER_RUNTIME_DIR=$(mktemp --directory --tmpdir notebook-XXXXXX)
-exec {cmd}
+exec {cmd} <<"END"
+{program}
+END
 """
 
 c.JupyterHub.load_roles = [
