@@ -188,6 +188,17 @@ def test_a_notebook_is_a_job_of_its_user(hub: Hub, student: Callable[..., Any], 
     assert student("cell", "alice", notebook, "import os; print(os.getuid())") == "2001\n"
 
 
+def test_what_the_hub_runs_as_a_user_is_in_the_users_slice(
+    hub: Hub, student: Callable[..., Any], notebook: str
+) -> None:
+    student("stop", "alice", notebook)
+
+    lines = hub.cluster.run("cat", "/run/slices").splitlines()
+    alice = [line for line in lines if " -u alice -- " in line]
+    assert {line.split()[0] for line in alice} == {"user-2001.slice"}
+    assert {line.split(" -- ")[1].split()[0] for line in alice} == {"sbatch", "scancel"}
+
+
 def test_a_cell_sees_the_queue_and_plots(student: Callable[..., Any], notebook: str) -> None:
     assert "alice notebook RUNNING" in student("cell", "alice", notebook, SQUEUE)
     assert "image/png" in student("cell", "alice", notebook, PLOT)

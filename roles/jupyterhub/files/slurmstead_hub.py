@@ -25,6 +25,9 @@ FIRST_PERSON = 1000
 """The first number of a person; smaller ones are accounts of the system."""
 
 INVITED_FOR = 7 * 24 * 3600
+UNSTARTED = "Failed to start transient scope unit"
+"""The error of systemd-run(1)."""
+
 PROGRAM = pathlib.Path(__file__).with_name("slurmstead_notebook.py").read_text()
 SHORTEST = 10
 """Letters of a password."""
@@ -95,8 +98,16 @@ class Spawner(SlurmSpawner):
 
     async def run_command(self, cmd: str, input: str | None = None, env: dict[str, str] | None = None) -> str:
         """Run a command as the user, who can read its environment: that of the hub has the secret of the proxy."""
-        out: str = await super().run_command(cmd, input, env or self.environment)
-        return out
+        until = time.monotonic() + 10
+        while True:
+            try:
+                out: str = await super().run_command(cmd, input, env or self.environment)
+                return out
+            except RuntimeError as error:
+                # The user's slice stops, because the last session has just ended; nothing of the command ran.
+                if UNSTARTED not in str(error) or time.monotonic() > until:
+                    raise
+                await asyncio.sleep(0.2)
 
     async def submit_batch_script(self) -> str:
         """Submit the job; the user sees an error of sbatch."""

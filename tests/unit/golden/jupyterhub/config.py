@@ -39,7 +39,10 @@ c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
 c.Spawner.args = ["--FileContentsManager.delete_to_trash=False"]
 # Reads slurmstead_notebook.py, and imports nothing from the current directory.
 c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/python -P -"
-c.Spawner.exec_prefix = "/usr/sbin/runuser -u {username} --"
+# In the user's slice, and so under login_user_memory: another process of the user can take over such a command (ptrace).
+c.Spawner.exec_prefix = (
+    "systemd-run --quiet --collect --scope --slice=user-$(id -u {username}).slice /usr/sbin/runuser -u {username} --"
+)
 c.Spawner.env_keep = []
 c.Spawner.environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
 c.Spawner.default_url = "/lab"
