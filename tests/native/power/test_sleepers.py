@@ -52,6 +52,8 @@ def test_machines_are_woken_for_a_command_also_if_they_missed_an_earlier_one(rac
 
 def test_a_machine_that_is_just_going_to_sleep_is_noted_too(rack: Rack) -> None:
     rack.until(lambda: "POWERING_DOWN" in rack.state("node2"), 60, "node2 goes down")
+    # A drained machine is not told to shut down.
+    rack.until(lambda: '"node2", "what": "shut down"' in rack.log(), 30, "node2 was told to shut down")
     rack.miss("begin", "up")
     rack.until_asleep(["node2"])
     shown = rack.cluster.run("sinfo", "--noheader", "--nodes=node2", "--format=%E")
