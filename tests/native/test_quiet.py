@@ -187,7 +187,7 @@ def test_between_two_steps_the_node_stays_quiet(three: Cluster) -> None:
     three.run("srun", f"--jobid={number[1]}", "true", user="alice")
     three.wait_for(lambda: not three.tried("pgrep", "-f", "[s]lurmstepd", on="node3").stdout, 30, "the step has ended")
 
-    assert "--oneliner" in check(three)
+    assert "show hostnames node3" in check(three)
     assert is_quiet(three)
 
     three.run("scancel", number[1])
