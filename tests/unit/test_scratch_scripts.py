@@ -78,6 +78,12 @@ def test_a_task_without_the_variables_of_a_login_gets_them(node: Node) -> None:
     assert node.run("task-prolog", login={"USER": "/given"}) == "".join(f"export {word}\n" for word in told)
 
 
+def test_a_task_keeps_the_variables_of_a_login_that_it_has(node: Node) -> None:
+    login = {"HOME": "/a", "LOGNAME": "b", "PATH": "/opt/of/the/user", "SHELL": "/c", "USER": "d"}
+
+    assert node.run("task-prolog", login=login) == ""
+
+
 def test_the_directory_goes_with_the_job(node: Node) -> None:
     node.run("prolog")
     (node.job / "a b").mkdir()
