@@ -80,6 +80,14 @@ def test_each_contradiction_is_put_right(seen: Seen, memory: Memory, act: Act | 
     assert decide.decide(seen, memory, TIMEOUT)[0] is act
 
 
+def test_what_sleeps_is_known_of_machines_that_are_out_of_service_too() -> None:
+    drained = node("IDLE", "DRAIN", "POWERED_DOWN")
+    _, _, gone = decide.decide(Seen(drained, 1000, answers=False, supply=False), Memory(told=900), TIMEOUT)
+    _, _, back = decide.decide(Seen(node("IDLE", "DRAIN"), 1100, answers=True, supply=True), gone, TIMEOUT)
+
+    assert (gone.asleep, back.asleep) == (True, False)
+
+
 @pytest.mark.parametrize("reason", ["ResumeTimeout reached", "fan : ResumeTimeout reached"])
 def test_a_machine_that_did_not_wake_is_recognised_by_the_reasons_of_both_releases(reason: str) -> None:
     shown = {"State": "DOWN+POWERED_DOWN", "Reason": reason, "ReasonSetByUser": "slurm"}

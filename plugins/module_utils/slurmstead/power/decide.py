@@ -101,7 +101,7 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         return None, "", memory
     if seen.node.wanted and not seen.node.waking and seen.answers:
         # It registered after a boot of its own. A silent one has halted, and slurmctld lost what it knew.
-        memory = dataclasses.replace(memory, told=0.0)
+        memory = dataclasses.replace(memory, told=0.0, asleep=False)
     if memory.told and (not seen.off or (seen.cuts and seen.supply is None)):
         # Also if a job arrived meanwhile: half a shutdown cannot be undone, and it will be switched on after it.
         return _finish(seen, memory)
@@ -111,7 +111,7 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         # It was switched on by its button, say, and boots: that counts as an attempt, so no edge of its supply cuts it.
         memory = dataclasses.replace(memory, tried=seen.now, attempts=1)
     if seen.node.decided:
-        return None, "", memory
+        return None, "", dataclasses.replace(memory, asleep=memory.asleep or (seen.off and not seen.node.wanted))
     if seen.node.waking:
         return _wake(seen, memory)
     if seen.node.wanted:
