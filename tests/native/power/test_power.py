@@ -126,6 +126,20 @@ def test_slurmctld_that_was_killed_wakes_what_it_waited_for(rack: Rack) -> None:
 
 
 @pytest.mark.slow
+def test_slurmctld_that_was_restarted_gives_up_a_machine_that_does_not_boot(rack: Rack) -> None:
+    """Its shutdown is refused, so it is on all the time, and its slurmd never registers after a boot."""
+    device = rack.cluster.run("cat", f"{PLACE}/device")
+    rack.cluster.run("tee", f"{PLACE}/device", text="[ $1 = status ] || exit 2\n" + device)
+    rack.until(lambda: "POWERED_DOWN" in rack.state("node1"), 60, "Slurm has powered node1 down")
+    job = rack.submit("--nodelist=node1", "--wrap=true")
+    rack.cluster.wait_for(lambda: "POWERING_UP" in rack.state("node1"), 30, "node1 is wanted")
+    rack.cluster.restart("control")
+    rack.until(lambda: "JobState=PENDING" in rack.cluster.run("scontrol", "show", "job", job), 60, "the job is queued")
+
+    assert '"tell Slurm that it has not booted"' in rack.log()
+
+
+@pytest.mark.slow
 def test_slurmctld_without_its_state_learns_who_sleeps(rack: Rack) -> None:
     rack.until_asleep(rack.cluster.nodes)
     rack.cluster.stop("control", "KILL")

@@ -19,7 +19,8 @@ def node(*flags: str, failed_at: float = 0.0) -> Node:
     return Node(frozenset(flags), failed_at=failed_at)
 
 
-ASLEEP, WAKING, IDLE = node("IDLE", "POWERED_DOWN"), node("MIXED", "POWERING_UP"), node("IDLE")
+ASLEEP, IDLE = node("IDLE", "POWERED_DOWN"), node("IDLE")
+WAKING, UNLIMITED = node("MIXED", "POWERING_UP", "NOT_RESPONDING"), node("MIXED", "POWERING_UP")
 HALF = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": FORGOTTEN})
 MEMTEST = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "memtest", "ReasonSetByUser": "root"})
 SILENT = Node.read({"State": "DOWN+NOT_RESPONDING", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
@@ -50,6 +51,10 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(silent=900), Act.ON),
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(silent=900, attempts=1, tried=990), None),
         (Seen(WAKING, 1000, answers=False, supply=True), Memory(told=900, silent=980), Act.CUT),
+        # slurmctld has restarted, and would wait for ever for a system that runs, or never starts.
+        (Seen(UNLIMITED, 1000, answers=True, supply=True), Memory(), Act.REMIND),
+        (Seen(UNLIMITED, 1000, answers=False, silent_device=True), Memory(), Act.REMIND),
+        (Seen(node("IDLE", "POWERING_UP", "MAINT"), 1000, answers=True, supply=True), Memory(), None),
         (Seen(IDLE, 1000, answers=False, supply=False), Memory(silent=900), Act.BELIEVE),
         (Seen(LOST, 1000, answers=False, supply=False), Memory(silent=900), Act.RECALL),
         # Slurm puts a silent node down, and that stays while it is powered down.
@@ -138,6 +143,8 @@ class World:
     base: str = "IDLE"
     power: str = ""
     since: float = 0.0
+    limited: bool = True
+    """whether it knows that the machine does not respond, without which it waits for ever"""
     failed_at: float = 0.0
     memory: Memory = dataclasses.field(default_factory=Memory)
     needless: float = 0.0
@@ -156,11 +163,11 @@ class World:
         if self.power == "POWERING_DOWN" and self.now - self.since >= 180:
             self.power = "POWERED_DOWN"
         if self.power == "POWERED_DOWN" and self.job and self.base == "IDLE":
-            self.power, self.since = "POWERING_UP", self.now
+            self.power, self.since, self.limited = "POWERING_UP", self.now, True
         if self.power == "POWERING_UP":
             if self.answers and self.booted >= self.since:
                 self.power = ""
-            elif self.now - self.since >= TIMEOUT:
+            elif self.limited and self.now - self.since >= TIMEOUT:
                 self.base, self.power, self.failed_at = "DOWN", "POWERED_DOWN", self.now
         if self.power == "POWERED_DOWN" and self.answers and self.booted >= self.since + 180:
             self.base, self.power = "IDLE", ""
@@ -171,15 +178,18 @@ class World:
         """Fifteen seconds, in which the world may do what it likes."""
         self.now += 15
         if sabotage and self.chance.random() < 0.05:
-            what = self.chance.choice(["job", "plug", "button"])
+            what = self.chance.choice(["job", "plug", "button", "restart"])
             self.job = self.job or what == "job"
-            if what != "job":
+            self.limited = self.limited and what != "restart"
+            if what in ("plug", "button"):
                 self.switch(what == "button")
         self.slurm()
         self.look(silent=sabotage and self.chance.random() < 0.1, obeys=not sabotage or self.chance.random() < 0.9)
 
     def look(self, silent: bool, obeys: bool) -> None:
         words = {self.base, self.power} - {""}
+        if self.power == "POWERING_UP" and self.limited:
+            words |= {"NOT_RESPONDING"}
         if self.job and self.power in ("", "POWERING_UP"):
             words = (words - {"IDLE"}) | {"MIXED"}
         shown = Node(frozenset(words), failed_at=self.failed_at if self.base == "DOWN" else 0.0)
@@ -189,6 +199,8 @@ class World:
             self.switch(act is Act.ON)
         elif act is Act.SHUT_DOWN:
             self.halted = True
+        elif act is Act.REMIND:
+            self.limited = True
         elif act is Act.BELIEVE:
             self.power, self.since = "POWERING_DOWN", self.now
         elif act in (Act.RESUME, Act.GIVE_UP):

@@ -117,7 +117,7 @@ def test_a_system_that_answers_and_cannot_be_cut_is_told_again(
 
 
 def test_a_slow_boot_is_not_cut_off(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = "NodeName=node1 State=MIXED+POWERING_UP LastBusyTime=2026-11-25T10:00:00\n"
+    shown = "NodeName=node1 State=MIXED+NOT_RESPONDING+POWERING_UP LastBusyTime=2026-11-25T10:00:00\n"
     monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
     monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
     monkeypatch.setattr(watch.decide, "RETRY", 0.0)

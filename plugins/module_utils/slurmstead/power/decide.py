@@ -37,6 +37,7 @@ class Act(enum.Enum):
     BELIEVE = "tell Slurm that it is off"
     RECALL = "tell Slurm, which had lost it, that it is off"
     RESUME = "let Slurm wake it again"
+    REMIND = "tell Slurm that it has not booted"
     GIVE_UP = "leave it to a person"
 
 
@@ -97,6 +98,8 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     memory = dataclasses.replace(memory, **{name: min(getattr(memory, name), seen.now) for name in TIMES})
     silent = 0.0 if seen.answers else memory.silent or seen.now
     memory = dataclasses.replace(memory, silent=silent)
+    if seen.node.unlimited:
+        return Act.REMIND, "slurmctld had lost that, and would wait for ever", memory
     if seen.silent_device:
         return None, "", memory
     if seen.node.wanted and not seen.node.waking and seen.answers:

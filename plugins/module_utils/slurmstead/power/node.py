@@ -6,6 +6,9 @@ SuspendTimeout, then POWERED_DOWN. A job makes that POWERING_UP until slurmd reg
 ResumeTimeout; then it is DOWN+POWERED_DOWN with a reason by slurm, and `state=resume` makes it POWERED_DOWN again.
 24.11 forgets DRAIN when a drained node is powered down, so this never is.
 
+A slurmctld that restarts, or in 24.11 is reconfigured, keeps POWERING_UP but loses NOT_RESPONDING (node_mgr.c:
+load_all_node_state). Without that it never applies ResumeTimeout (power_save.c), and it does not ping such a node.
+
 A slurmctld without its node_state shows each node as UNKNOWN until it registers. It never starts a request to power
 such a node down; DOWN and then IDLE, it does.
 """
@@ -72,6 +75,11 @@ class Node:
         """Whether it is another's turn. A node out of service that Slurm wakes was woken by a person."""
         ignored = ({"DRAIN"} if self.waking else set()) | (REQUESTS if self.forgotten else set())
         return bool(self.flags & (LEFT_ALONE - ignored)) or (self.put_down and not self.waking)
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether slurmctld waits for it, and would do so for ever."""
+        return self.waking and not self.decided and "NOT_RESPONDING" not in self.flags
 
     @property
     def has_jobs(self) -> bool:
