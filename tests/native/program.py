@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import pathlib
 import zipfile
@@ -12,13 +13,16 @@ from ansible.module_utils.slurmstead.reach import remote_call
 from tests.native.cluster import Cluster
 
 START = """
-import base64, runpy, sys, tempfile
-with tempfile.NamedTemporaryFile(suffix=".zip") as archive:
-    archive.write(base64.b64decode({encoded!r}))
-    archive.flush()
-    sys.path.insert(0, archive.name)
-    runpy.run_module({name!r}, run_name="__main__")
+import base64, io, pathlib, runpy, sys, tempfile, zipfile
+place = pathlib.Path({place!r})
+if not place.exists():
+    with tempfile.TemporaryDirectory() as new:
+        zipfile.ZipFile(io.BytesIO(base64.b64decode({encoded!r}))).extractall(f"{{new}}/whole")
+        pathlib.Path(new, "whole").rename(place)
+sys.path.insert(0, str(place))
+runpy.run_module({name!r}, run_name="__main__")
 """
+"""Unpacked once on a machine, so that Python compiles it once."""
 
 
 def program(main: pathlib.Path, beside: Iterable[pathlib.Path] = ()) -> str:
@@ -29,7 +33,9 @@ def program(main: pathlib.Path, beside: Iterable[pathlib.Path] = ()) -> str:
             archive.writestr(module.replace(".", "/") + ("/__init__.py" if is_package else ".py"), text)
         for path in (main, *beside):
             archive.write(path, path.name)
-    return START.format(encoded=base64.b64encode(held.getvalue()).decode(), name=main.stem)
+    packed = base64.b64encode(held.getvalue()).decode()
+    place = f"/tmp/{main.stem}-{hashlib.sha256(held.getvalue()).hexdigest()}"
+    return START.format(place=place, encoded=packed, name=main.stem)
 
 
 def run(cluster: Cluster, text: str, *arguments: str) -> str:

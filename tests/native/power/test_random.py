@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE
 from tests.native.power.conftest import PLACE, Rack
 
@@ -96,18 +97,13 @@ class History:
 
     def settled(self) -> bool:
         """Whether every job has ended and every machine sleeps; a person helps where a person has to."""
-        for name in self.rack.cluster.nodes:
-            if "DRAIN" in self.rack.state(name) or self._is_given_up(name):
+        shown = read_nodes(self.rack.cluster.run("scontrol", "--oneliner", "show", "node"))
+        for name, node in shown.items():
+            if "DRAIN" in node["State"] or DOES_NOT_WAKE in node["Reason"]:
                 self.resume(name)
-        ended = all(self.rack.has_ended(job) for job in self.jobs)
-        states = [self.rack.state(name) for name in self.rack.cluster.nodes]
         # One that is down as well would get no jobs.
-        return (
-            ended and not self.rack.on and all("POWERED_DOWN" in one and not one.startswith("DOWN") for one in states)
-        )
-
-    def _is_given_up(self, name: str) -> bool:
-        return DOES_NOT_WAKE in self.rack.cluster.run("sinfo", "--noheader", f"--nodes={name}", "--format=%E")
+        asleep = ["POWERED_DOWN" in one["State"] and not one["State"].startswith("DOWN") for one in shown.values()]
+        return all(asleep) and not self.rack.on and all(self.rack.has_ended(job) for job in self.jobs)
 
 
 @pytest.mark.slow
