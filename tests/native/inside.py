@@ -200,7 +200,7 @@ class Machines:
             os.waitpid(self.pids.pop(name), 0)
         cables = {f"c{self._number(name)}" for name in names}
         # With its network the kernel removes a cable, some time after the last process.
-        while cables & set(os.listdir("/sys/class/net")):
+        while cables & {cable for _, cable in socket.if_nameindex()}:
             time.sleep(0.01)
 
     def cut(self, names: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import pathlib
 import shutil
 import subprocess
@@ -12,9 +13,9 @@ import yaml
 from ansible.module_utils.slurmstead.conf.partitions import partitions
 from ansible.module_utils.slurmstead.conf.text import slurm_lines
 from slurmstead.paths import ROOT
+from tests.client import library
 from tests.lab.engines.running import EXAMPLES, download, requirements
 from tests.native.cluster import ENVIRONMENT, Cluster
-from tests.native.test_client import library
 
 PACKAGES = ("g++", "libpfm4", "make", "python3-venv")
 """What docs/engines.md asks for, and what the role `slurmd` installs."""
@@ -47,7 +48,8 @@ def test_a_cell_measures_compiled_code_on_a_quiet_node(release: str, tmp_path: p
     (folder / "requirements.txt").write_text(f"--no-index\n--find-links /share/home/alice/wheels\n{needed}")
     lines = slurm_lines(partitions({}, MAIN, ["node2"], ["node1", "node2"]), "PartitionName")
     with Cluster(release, 2, partitions=lines, packages=PACKAGES) as cluster:
-        cluster.run("sh", "-c", "base64 -d | tar -xz -C /share/home/alice --no-same-owner", text=library())
+        unpack = "cd /share/home/alice && mkdir library && base64 -d | tar -xz -C library --no-same-owner"
+        cluster.run("sh", "-c", unpack, text=base64.b64encode(library()).decode())
         packed = ["tar", "--create", "--directory", str(tmp_path), "cfiddle", "wheels"]
         unpack = cluster.command("tar", "--extract", "--no-same-owner", user="alice", seconds=300)
         with subprocess.Popen(packed, stdout=subprocess.PIPE) as archive:

@@ -47,7 +47,8 @@ def test_machines_are_woken_for_a_command_also_if_they_missed_an_earlier_one(rac
     assert found["woken"] == ["node2", "node3"]
     assert rack.on == {"node1", "node2", "node3"}
     assert (before, still) == ("IDLE+DRAIN", "IDLE+DRAIN")
-    assert rack.state("node3") == "IDLE"
+    # slurmctld asks a node that it takes back whether it answers.
+    rack.cluster.wait_for(lambda: rack.state("node3") == "IDLE", 30, "node3 takes jobs")
 
 
 def test_a_machine_that_is_just_going_to_sleep_is_noted_too(rack: Rack) -> None:
