@@ -117,8 +117,9 @@ def _qos(declared: Declared, limited: bool) -> dict[str, Mapping[str, Value]]:
     each = {**COURSE_LIMITS, **declared.qos.get(COURSE, {})}
     each = {key: value for key, value in each.items() if key.startswith(("Flags", "Max", "Min"))}
     if declared.is_enforced:
-        # Jobs may always ask for it; without a way to give way, it has no effect. A course may have left its limits.
-        found[LOW] = each if limited and declared.low != "none" else dict.fromkeys(each)
+        # Jobs may always ask for it; without a way to give way, it has no effect. A course may have left its limits,
+        # and one without declared students may still have students.
+        found[LOW] = each if declared.template == "course" and declared.low != "none" else dict.fromkeys(each)
     if declared.low != "none":
         usual = {"Priority": 1000}
         found[LOW]["Priority"] = 0
