@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import pathlib
 import shutil
 import subprocess
@@ -13,8 +12,8 @@ import yaml
 from ansible.module_utils.slurmstead.conf.partitions import partitions
 from ansible.module_utils.slurmstead.conf.text import slurm_lines
 from slurmstead.paths import ROOT
-from tests.client import library
 from tests.lab.engines.running import EXAMPLES, download, requirements
+from tests.native import cell
 from tests.native.cluster import ENVIRONMENT, Cluster
 
 PACKAGES = ("g++", "libpfm4", "make", "python3-venv")
@@ -48,14 +47,11 @@ def test_a_cell_measures_compiled_code_on_a_quiet_node(release: str, tmp_path: p
     (folder / "requirements.txt").write_text(f"--no-index\n--find-links /share/home/alice/wheels\n{needed}")
     lines = slurm_lines(partitions({}, MAIN, ["node2"], ["node1", "node2"]), "PartitionName")
     with Cluster(release, 2, partitions=lines, packages=PACKAGES) as cluster:
-        unpack = "cd /share/home/alice && mkdir library && base64 -d | tar -xz -C library --no-same-owner"
-        cluster.run("sh", "-c", unpack, text=base64.b64encode(library()).decode())
         packed = ["tar", "--create", "--directory", str(tmp_path), "cfiddle", "wheels"]
         unpack = cluster.command("tar", "--extract", "--no-same-owner", user="alice", seconds=300)
         with subprocess.Popen(packed, stdout=subprocess.PIPE) as archive:
             subprocess.run(unpack, stdin=archive.stdout, env=ENVIRONMENT, check=True)
-        environment = ("env", "PYTHONPATH=/share/home/alice/library", "STEAD_HEAD=local")
-        said = cluster.run(*environment, "python3", "-c", CELL, user="alice", on="node1", seconds=3600)
+        said = cell.run(cluster, CELL, 3600)
 
     node, files, picture, columns, _, *rows = said.splitlines()
     assert node == "node2"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-
-from tests.client import library
+from tests.native import cell
 from tests.native.cluster import Cluster
 
 CELL = """
@@ -26,9 +24,6 @@ except JobFailed as error:
 
 def test_a_cell_on_a_worker_submits_waits_and_gets_results(release: str) -> None:
     with Cluster(release, nodes=2) as cluster:
-        unpack = "mkdir library && base64 -d | tar -xz -C library --no-same-owner"
-        cluster.run("sh", "-c", f"cd /share/home/alice && {unpack}", text=base64.b64encode(library()).decode())
-        environment = ("env", "PYTHONPATH=/share/home/alice/library", "STEAD_HEAD=local")
-        said = cluster.run(*environment, "python3", "-c", CELL, user="alice", on="node1", seconds=120)
+        said = cell.run(cluster, CELL, 120)
 
     assert said.splitlines() == ["['4\\n', '9\\n']", "True"]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from tests.native import program
 from tests.native.cluster import SLURMD, Cluster
 
@@ -133,10 +134,13 @@ class Rack:
             self.look()
             time.sleep(0.3)
 
+    def shown(self) -> dict[str, dict[str, str]]:
+        """Return the fields of each node as scontrol prints them."""
+        return read_nodes(self.cluster.run("scontrol", "--oneliner", "show", "node"))
+
     def state(self, name: str) -> str:
         """Return the state of a node as scontrol prints it."""
-        shown = self.cluster.run("scontrol", "--oneliner", "show", "node", name)
-        return shown.partition(" State=")[2].split()[0]
+        return self.shown()[name]["State"]
 
     def until_asleep(self, names: Sequence[str], seconds: float = 60) -> None:
         """Look until machines have no supply and slurmctld knows."""

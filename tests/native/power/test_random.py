@@ -12,7 +12,6 @@ import time
 
 import pytest
 
-from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from ansible.module_utils.slurmstead.workers.reasons import DOES_NOT_WAKE
 from tests.native.power.conftest import PLACE, Rack
 
@@ -97,7 +96,7 @@ class History:
 
     def settled(self) -> bool:
         """Whether every job has ended and every machine sleeps; a person helps where a person has to."""
-        shown = read_nodes(self.rack.cluster.run("scontrol", "--oneliner", "show", "node"))
+        shown = self.rack.shown()
         for name, node in shown.items():
             if "DRAIN" in node["State"] or DOES_NOT_WAKE in node["Reason"]:
                 self.resume(name)

@@ -78,6 +78,12 @@ def test_students_have_limits_of_their_own_in_low() -> None:
     }
 
 
+def test_students_who_are_no_longer_declared_keep_their_limits_in_low() -> None:
+    there = made(Declared("course", low="wait", people=(ANN,)))
+
+    assert [line for line in commands(Declared("course", low="wait"), there) if "qos" in line] == []
+
+
 @pytest.mark.parametrize("template", ["home", "lab"])
 def test_after_a_course_low_has_no_limits_unless_the_inventory_has_them(template: str) -> None:
     own = {"course": {"MaxTRESPerJob": "mem=4G", "GrpJobs": 9}}
