@@ -64,15 +64,18 @@ def _imported_by(directory: pathlib.Path) -> set[pathlib.Path]:
     return found
 
 
+def _own(name: str) -> list[str]:
+    """Return the tests of a scenario, and the modules of other scenarios that they import."""
+    directory = LAB_TESTS / name
+    return [str(path.relative_to(ROOT)) for path in (directory, *_imported_by(directory))]
+
+
 def _unread(key: str) -> list[str]:
-    """Return the git pathspecs of the files that cannot change the result of a line of the table."""
+    """Return the git pathspecs of the files that cannot change the result of a line of the table, or are its own."""
     name = key.partition(" ")[0]
     if name == CHECKS:
         return []
-    helpers = _imported_by(LAB_TESTS / name)
-    others = [path for path in sorted(LAB_TESTS.glob("*/*.py")) if path.parent.name != name and path not in helpers]
-    paths = [*UNREAD, *(str(path.relative_to(ROOT)) for path in others)]
-    paths += [path for path, readers in READ_BY.items() if name not in readers]
+    paths = [*UNREAD, "tests/lab/*/*.py", *(path for path, readers in READ_BY.items() if name not in readers)]
     if not key.endswith(NATIVE):
         paths += CONTAINERS
     return [f":(exclude){path}" for path in paths]
@@ -80,4 +83,5 @@ def _unread(key: str) -> list[str]:
 
 def same(one: str, other: str, key: str, root: pathlib.Path = ROOT) -> bool:
     """Whether two commits have the same files, except for the table and for what the line `key` does not depend on."""
-    return one == other or _git(root, "diff", "--quiet", one, other, *REST, *_unread(key)).returncode == 0
+    read = ((*REST, *_unread(key)), ("--", *_own(key.partition(" ")[0])))
+    return one == other or all(_git(root, "diff", "--quiet", one, other, *paths).returncode == 0 for paths in read)

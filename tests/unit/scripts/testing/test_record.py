@@ -127,7 +127,12 @@ def change(repository):
         after = tree.commit(repository.path)
         assert after != before
         assert tree.same(before, after, "checks", repository.path) == (path == "tests/passed.json")
-        return [key for key in LINES if not tree.same(before, after, key, repository.path)]
+        again, removed = (
+            [key for key in LINES if not tree.same(*commits, key, repository.path)]
+            for commits in ((before, after), (after, before))
+        )
+        assert removed == again
+        return again
 
     return commit
 
