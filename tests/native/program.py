@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import io
 import pathlib
+import subprocess
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from subprocess import PIPE
 
 from ansible.module_utils.slurmstead.reach import remote_call
-from tests.native.cluster import Cluster
+from tests.native.cluster import ENVIRONMENT, Cluster
 
 START = """
 import base64, io, pathlib, runpy, sys, tempfile, zipfile
@@ -41,3 +44,13 @@ def program(main: pathlib.Path, beside: Iterable[pathlib.Path] = ()) -> str:
 def run(cluster: Cluster, text: str, *arguments: str) -> str:
     """Return what a program prints on the control node, run as root with the Python of its release."""
     return cluster.run("python3", "-", *arguments, text=text, seconds=120)
+
+
+@contextlib.contextmanager
+def begun(cluster: Cluster, text: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Begin the same program and leave its input open; it has to end when that ends."""
+    path = f"/tmp/begun-{hashlib.sha256(text.encode()).hexdigest()}"
+    cluster.run("tee", path, text=text)
+    command = cluster.command("python3", path, *arguments, seconds=3600)
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True, env=ENVIRONMENT) as process:
+        yield process

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import pathlib
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +27,9 @@ CONF = {
     "ResumeTimeout": "20",
     "SuspendProgram": "/bin/true",
     "SuspendRate": "0",
+    # A node is pinged each third of this, and asked for its jobs each twentieth time. So after 200 s slurmctld misses a
+    # job that ended, or was cut, within 15 s of its start or while slurmctld was not running.
+    "SlurmdTimeout": "30",
     "SuspendTime": "31536000",
     "SuspendTimeout": "4",
 }
@@ -53,6 +58,7 @@ class Rack:
 
     cluster: Cluster
     on: set[str]
+    looking: subprocess.Popen[str]
     dark: set[str] = dataclasses.field(default_factory=set)
 
     def configure(self, idle: float = 4, keep: int = 0) -> None:
@@ -85,7 +91,9 @@ class Rack:
 
     def look(self) -> None:
         """Let the program look once, and let the machines do what it switched."""
-        program.run(self.cluster, LOOK, *TIMES)
+        assert self.looking.stdin and self.looking.stdout
+        print(file=self.looking.stdin, flush=True)
+        assert self.looking.stdout.readline(), self.looking.communicate()[1]
         self._obey()
 
     def prove(self, name: str) -> dict[str, float]:
@@ -168,22 +176,24 @@ class Rack:
 @pytest.fixture
 def rack(release: str) -> Iterator[Rack]:
     """Three workers that are on."""
-    with Cluster(release, 3, CONF) as cluster:
-        yield furnished(cluster)
+    with Cluster(release, 3, CONF) as cluster, furnished(cluster) as found:
+        yield found
 
 
 @pytest.fixture
 def recorded_rack(release: str) -> Iterator[Rack]:
     """The same, with a database that records their jobs."""
-    with Cluster(release, 3, CONF, database=True) as cluster:
-        yield furnished(cluster)
+    with Cluster(release, 3, CONF, database=True) as cluster, furnished(cluster) as found:
+        yield found
 
 
-def furnished(cluster: Cluster) -> Rack:
-    """Return a cluster's machines with their supplies."""
+@contextlib.contextmanager
+def furnished(cluster: Cluster) -> Iterator[Rack]:
+    """Give a cluster's machines their supplies, and begin the program that looks at them."""
     cluster.run("install", "-d", "-m", "700", PLACE)
     cluster.run("tee", f"{PLACE}/device", text=DEVICE)
     cluster.run("touch", *(f"{PLACE}/{name}.supply" for name in cluster.nodes))
-    found = Rack(cluster, set(cluster.nodes))
-    found.configure()
-    return found
+    with program.begun(cluster, LOOK, *TIMES) as looking:
+        found = Rack(cluster, set(cluster.nodes), looking)
+        found.configure()
+        yield found

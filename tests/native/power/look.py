@@ -1,4 +1,7 @@
-"""Looks once at all machines, as slurmstead-power.service does, with shorter times. It runs on the control node."""
+"""Looks at all machines once for each line that it reads, with shorter times. It runs on the control node.
+
+slurmstead-power.service starts anew for each look, which takes longer; nothing but files is kept here either.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,16 @@ PLACE = pathlib.Path("/share/power")
 
 
 def main() -> None:
-    """Look; the arguments are times of `decide` in seconds, such as QUIET=2."""
+    """Look again and again; the arguments are times of `decide` in seconds, such as QUIET=2."""
     for word in sys.argv[1:]:
         name, _, value = word.partition("=")
         setattr(decide, name, float(value))
     shutdown.ANSWER = 0.3
     watch.CONFIGURATION, watch.STATE, watch.LOG = PLACE / "power.json", PLACE, PLACE / "power.log"
     drains.FILE = PLACE / "drains.json"
-    watch.main()
+    for _ in sys.stdin:
+        watch.main()
+        print("looked", flush=True)
 
 
 if __name__ == "__main__":
