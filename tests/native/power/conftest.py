@@ -140,7 +140,7 @@ class Rack:
         while not what():
             assert time.monotonic() < end, f"not within {seconds:.0f} s: {said}\n{self.log()}\n{self.cluster.report()}"
             self.look()
-            time.sleep(0.3)
+            time.sleep(1)
 
     def shown(self) -> dict[str, dict[str, str]]:
         """Return the fields of each node as scontrol prints them."""
