@@ -19,7 +19,10 @@ FIRST = int(os.environ.get("STEAD_POWER_SEED", "0"))
 SEQUENCES = range(FIRST, FIRST + int(os.environ.get("STEAD_POWER_SEQUENCES", "2")))
 STEPS = 12
 SAVED = 12.0
-"""Seconds after which slurmctld has saved a new job; one that is killed before forgets it, whatever we do."""
+"""Seconds after which slurmctld has saved a new job or a job's end; one that is killed before forgets it.
+
+A job that has ended then stays on its node until slurmctld asks that for its jobs, or until the node boots.
+"""
 
 FAULTY = f"""
 cd {PLACE}
@@ -39,7 +42,7 @@ class History:
     def __init__(self, rack: Rack, seed: int) -> None:
         self.rack, self.chance = rack, random.Random(seed)
         self.jobs: list[str] = []
-        self.submitted = 0.0
+        self.submitted = time.time()
         self.told: list[str] = []
         device = rack.cluster.run("cat", f"{PLACE}/device")
         rack.cluster.run("tee", f"{PLACE}/device", text=FAULTY + device)
@@ -57,7 +60,7 @@ class History:
     def job(self, name: str) -> None:
         where = [f"--nodelist={name}"] if self.chance.random() < 0.5 else []
         self.jobs.append(self.rack.submit(*where, f"--wrap=sleep {self.chance.choice((0, 1, 4))}"))
-        self.submitted = time.monotonic()
+        self.submitted = time.time()
 
     def button(self, name: str) -> None:
         if name not in self.rack.on:
@@ -75,7 +78,7 @@ class History:
 
     def kill(self, name: str) -> None:
         del name
-        time.sleep(max(0.0, self.submitted + SAVED - time.monotonic()))
+        self.rack.until(self._is_saved, 100, "slurmctld has saved its jobs")
         self.rack.cluster.stop("control", "KILL")
         self.rack.look()
         self.rack.cluster.start("control")
@@ -93,6 +96,11 @@ class History:
         del name
         self.rack.miss("begin", "up")
         self.rack.miss("done", "up", sorted(self.rack.on))
+
+    def _is_saved(self) -> bool:
+        ask = ("env", "SLURM_TIME_FORMAT=%s", "squeue", "--noheader", "--states=completed", "--format=%e")
+        ends = map(float, self.rack.cluster.run(*ask).split())
+        return max([self.submitted, *ends]) + SAVED < time.time()
 
     def settled(self) -> bool:
         """Whether every job has ended and every machine sleeps; a person helps where a person has to."""
