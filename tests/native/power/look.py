@@ -1,6 +1,6 @@
 """Looks at all machines once for each line that it reads, with shorter times. It runs on the control node.
 
-slurmstead-power.service starts anew for each look, which takes longer; nothing but files is kept here either.
+slurmstead-power.service is a new process for each look, which takes longer; nothing but files is kept here either.
 """
 
 from __future__ import annotations
