@@ -70,8 +70,9 @@ def _run_checks(console: Console) -> tuple[list[Outcome], Outcome]:
 
 
 def _run_native(console: Console, *, slow: bool) -> Outcome:
-    # Tests mostly wait for daemons: four processes are not too many for two cores.
-    command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", "--numprocesses=4"]
+    # Tests mostly wait for daemons: four processes are not too many for two cores. One that is done takes from others.
+    spread = ("--numprocesses=4", "--dist=worksteal")
+    command = [sys.executable, "-m", "pytest", "--quiet", "--color=no", "--durations=8", *spread]
     marked = [] if slow else ["-m", "not slow"]
     outcome = commands.aloud(NATIVE, [*command, *marked, str(NATIVE_TESTS)], {})
     show(console, outcome)
