@@ -34,6 +34,7 @@ READ_BY = {
     "docs": {"course"},
     "examples/*/*": {"engines"},
     "plugins/module_utils/slurmstead/inventory/relations/power.py": SWITCHED,
+    "plugins/module_utils/slurmstead/power/decide.py": {NATIVE, "power"},
     "roles/install/files": {NATIVE, "install"},
     "scripts/slurmstead/client": CLIENTS,
     "tests/client.py": CLIENTS,

@@ -12,6 +12,8 @@ from ansible.module_utils.slurmstead.power.savings import savings
 from ansible.module_utils.slurmstead.reach import cluster_lock
 from tests.native.power.conftest import PLACE, Rack
 
+SAVED = "/var/lib/slurm/slurmctld/job_state"
+
 
 def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack, tmp_path: pathlib.Path) -> None:
     rack.until_asleep(rack.cluster.nodes)
@@ -151,6 +153,28 @@ def test_slurmctld_without_its_state_learns_who_sleeps(rack: Rack) -> None:
     rack.until(lambda: rack.has_ended(job), 90, "the job has ended")
 
     assert rack.has_ended(job)
+
+
+@pytest.mark.slow
+def test_a_job_whose_end_slurmctld_had_not_saved_ends_although_its_machine_sleeps(rack: Rack) -> None:
+    cluster, job = rack.cluster, rack.submit("--nodelist=node1", "--wrap=sleep 3")
+    cluster.wait_for(lambda: "JobState=RUNNING" in cluster.run("scontrol", "show", "job", job), 30, "the job runs")
+    cluster.run("pkill", "-STOP", "-x", "slurmd", on="node1")
+    cluster.wait_for(lambda: "COMPLETING" in rack.state("node1"), 30, "the job is ending")
+    cluster.run("touch", "/tmp/ending")
+    cluster.wait_for(lambda: cluster.run("find", SAVED, "-newer", "/tmp/ending"), 30, "that is saved")
+    cluster.run("cp", "--preserve", SAVED, "/tmp/ending")
+    cluster.run("pkill", "-CONT", "-x", "slurmd", on="node1")
+    rack.until_asleep(cluster.nodes)
+    cluster.stop("control", "KILL")
+    cluster.run("cp", "--preserve", "/tmp/ending", SAVED)
+    cluster.start("control")
+    before = rack.has_ended(job)
+    rack.until(lambda: rack.has_ended(job), 60, "the job has ended")
+    next_job = rack.submit("--nodelist=node1", "--wrap=true")
+    rack.until(lambda: rack.has_ended(next_job), 90, "the next job has ended")
+
+    assert not before
 
 
 @pytest.mark.slow

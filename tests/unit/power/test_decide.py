@@ -25,6 +25,7 @@ HALF = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": FORGOTTEN})
 MEMTEST = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "memtest", "ReasonSetByUser": "root"})
 SILENT = Node.read({"State": "DOWN+NOT_RESPONDING", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
 SILENT_ASLEEP = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
+ENDING = node("IDLE", "COMPLETING", "POWERED_DOWN")
 LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
 
 
@@ -64,6 +65,9 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(LOST, 1000, answers=True, supply=True), Memory(), None),
         (Seen(Node.read({"State": "UNKNOWN+DRAIN"}), 1000, answers=False, supply=False), Memory(silent=900), None),
         (Seen(HALF, 1000, answers=False, supply=False), Memory(silent=900), Act.RESUME),
+        # slurmctld was killed before it had saved the end of the job.
+        (Seen(ENDING, 1000, answers=False, supply=False), Memory(asleep=True), Act.RECALL),
+        (Seen(ENDING, 1000, answers=False, supply=True), Memory(silent=900), None),
         (Seen(IDLE, 1000, answers=False, supply=None), Memory(silent=900), None),
         (Seen(node("ALLOCATED"), 1000, answers=False, supply=False), Memory(silent=900), Act.ON),
         (Seen(node("IDLE", "DRAIN"), 1000, answers=False, supply=False), Memory(silent=900), None),

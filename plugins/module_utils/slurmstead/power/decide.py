@@ -27,6 +27,13 @@ ATTEMPTS = 3
 """How often a machine may fail to wake before a person has to look."""
 
 
+STUCK = frozenset({"COMPLETING", "IDLE", "POWERED_DOWN"})
+"""slurmctld waits for ever for a job to end on such a node, and starts no others there.
+
+A slurmctld that restarts with a job that was ending shows its node like this if the machine has gone to sleep since.
+"""
+
+
 class Act(enum.Enum):
     """What can be done."""
 
@@ -168,6 +175,8 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0)
         if node.forgotten or node.given_up:
             return Act.RESUME, "slurmctld had lost its state" if node.forgotten else "slurmctld had given it up", memory
+        if node.flags == STUCK:
+            return Act.RECALL, "it is off, and a job cannot end on it", memory
         if not node.failed_at:
             return None, "", memory
         if memory.failures >= ATTEMPTS:
