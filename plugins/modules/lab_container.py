@@ -78,10 +78,10 @@ KERNEL_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 def process_of(container: lab.Container, role: str) -> int | None:
     """Return the id of the process that runs a container (`machine`) or its uplink (`uplink`)."""
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if lab.owns(container, path.read_text(errors="replace").rstrip("\0").split("\0")) == role:
-                return int(path.parent.name)
+            if lab.owns(container, (path / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")) == role:
+                return int(path.name)
     return None
 
 

@@ -49,9 +49,9 @@ def stead(*words: str, seconds: int = 600) -> str:
 def processes() -> list[str]:
     """The command lines that name the lab's directory."""
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            text = path.read_text(errors="replace").replace("\0", " ")
+            text = (path / "cmdline").read_text(errors="replace").replace("\0", " ")
         except OSError:
             continue
         if str(HOME) in text:

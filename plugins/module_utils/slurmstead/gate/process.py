@@ -84,11 +84,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def _children(process: subprocess.Popen[bytes]) -> list[int]:
     """Return the child process of unshare. Some boards' kernels cannot list children (CONFIG_PROC_CHILDREN)."""
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+    # A pattern with a file in it fails in Python 3.11 when a process ends at that moment.
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             # proc(5): the name, in parentheses, may contain any byte; then follow state and parent.
-            if path.read_text(errors="replace").rpartition(")")[2].split()[1] == str(process.pid):
-                found.append(int(path.parent.name))
+            if (path / "stat").read_text(errors="replace").rpartition(")")[2].split()[1] == str(process.pid):
+                found.append(int(path.name))
     return found
 
 
