@@ -65,7 +65,8 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(LOST, 1000, answers=True, supply=True), Memory(), None),
         (Seen(Node.read({"State": "UNKNOWN+DRAIN"}), 1000, answers=False, supply=False), Memory(silent=900), None),
         (Seen(HALF, 1000, answers=False, supply=False), Memory(silent=900), Act.RESUME),
-        # slurmctld was killed before it had saved the end of the job.
+        # slurmctld was killed before it had saved that the machine is awake, or that the job has ended.
+        (Seen(node("MIXED", "POWERED_DOWN"), 1000, answers=True, supply=True), Memory(appeared=1), None),
         (Seen(ENDING, 1000, answers=False, supply=False), Memory(asleep=True), Act.RECALL),
         (Seen(ENDING, 1000, answers=False, supply=True), Memory(silent=900), None),
         (Seen(IDLE, 1000, answers=False, supply=None), Memory(silent=900), None),

@@ -192,7 +192,8 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         # Its button, a person, or a boot for which slurmctld did not wait: it has the time of a boot to register, which
         # makes it awake for slurmctld.
         memory = dataclasses.replace(memory, asleep=False, appeared=seen.now)
-    if seen.operation or (memory.appeared and seen.now - memory.appeared < resume_timeout):
+    # slurmctld starts without the last minutes of a machine's state, so a job may run on one that it has powered down.
+    if seen.operation or node.has_jobs or (memory.appeared and seen.now - memory.appeared < resume_timeout):
         return None, "", memory
     if not seen.answers:
         why = f"it has been on for {resume_timeout:.0f} s without an answer, and Slurm has powered it down"
