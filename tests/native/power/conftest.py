@@ -166,6 +166,10 @@ class Rack:
         """Submit a short job of alice; returns its number."""
         return self.cluster.run("sbatch", "--parsable", "--output=/dev/null", *words, user="alice")
 
+    def runs(self, job: str) -> bool:
+        """Whether a job has begun, and not only its machine's boot."""
+        return "JobState=RUNNING" in self.cluster.run("scontrol", "show", "job", job)
+
     def has_ended(self, job: str) -> bool:
         """Whether a job has completed."""
         shown = self.cluster.run("scontrol", "show", "job", job)

@@ -12,7 +12,8 @@ from ansible.module_utils.slurmstead.power.savings import savings
 from ansible.module_utils.slurmstead.reach import cluster_lock
 from tests.native.power.conftest import PLACE, Rack
 
-SAVED = "/var/lib/slurm/slurmctld/job_state"
+STATE = "/var/lib/slurm/slurmctld"
+JOB_STATE, NODE_STATE = f"{STATE}/job_state", f"{STATE}/node_state"
 
 
 def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack, tmp_path: pathlib.Path) -> None:
@@ -158,16 +159,16 @@ def test_slurmctld_without_its_state_learns_who_sleeps(rack: Rack) -> None:
 @pytest.mark.slow
 def test_a_job_whose_end_slurmctld_had_not_saved_ends_although_its_machine_sleeps(rack: Rack) -> None:
     cluster, job = rack.cluster, rack.submit("--nodelist=node1", "--wrap=sleep 3")
-    cluster.wait_for(lambda: "JobState=RUNNING" in cluster.run("scontrol", "show", "job", job), 30, "the job runs")
+    cluster.wait_for(lambda: rack.runs(job), 30, "the job runs")
     cluster.run("pkill", "-STOP", "-x", "slurmd", on="node1")
     cluster.wait_for(lambda: "COMPLETING" in rack.state("node1"), 30, "the job is ending")
     cluster.run("touch", "/tmp/ending")
-    cluster.wait_for(lambda: cluster.run("find", SAVED, "-newer", "/tmp/ending"), 30, "that is saved")
-    cluster.run("cp", "--preserve", SAVED, "/tmp/ending")
+    cluster.wait_for(lambda: cluster.run("find", JOB_STATE, "-newer", "/tmp/ending"), 30, "that is saved")
+    cluster.run("cp", "--preserve", JOB_STATE, "/tmp/ending")
     cluster.run("pkill", "-CONT", "-x", "slurmd", on="node1")
     rack.until_asleep(cluster.nodes)
     cluster.stop("control", "KILL")
-    cluster.run("cp", "--preserve", "/tmp/ending", SAVED)
+    cluster.run("cp", "--preserve", "/tmp/ending", JOB_STATE)
     cluster.start("control")
     before = rack.has_ended(job)
     rack.until(lambda: rack.has_ended(job), 60, "the job has ended")
@@ -175,6 +176,28 @@ def test_a_job_whose_end_slurmctld_had_not_saved_ends_although_its_machine_sleep
     rack.until(lambda: rack.has_ended(next_job), 90, "the next job has ended")
 
     assert not before
+
+
+@pytest.mark.slow
+def test_a_machine_that_slurmctld_had_not_saved_as_awake_keeps_its_job_or_boots_again(rack: Rack) -> None:
+    cluster, nodes = rack.cluster, ["node1", "node2"]
+    rack.until_asleep(cluster.nodes)
+    cluster.restart("control")
+    cluster.run("cp", "--preserve", NODE_STATE, "/tmp/asleep")
+    jobs = [rack.submit(f"--nodelist={name}", "--wrap=sleep 30") for name in nodes]
+    rack.until(lambda: all(map(rack.runs, jobs)), 60, "the jobs run")
+    cluster.stop("control")
+    cluster.run("cp", "--preserve", "/tmp/asleep", NODE_STATE)
+    cluster.start("control")
+    before = [rack.state(name) for name in nodes]
+    rack.pull("node1")
+    rack.until(lambda: rack.has_ended(jobs[1]), 60, "the job has ended")
+    rack.until(lambda: rack.state("node1") == "MIXED", 60, "node1 is awake")
+    rack.until_asleep(["node2"])
+
+    assert before == ["MIXED+POWERED_DOWN"] * 2
+    assert rack.on == {"node1"}
+    assert rack.log().count('"let Slurm wake it for its job"') == 1
 
 
 @pytest.mark.slow

@@ -108,6 +108,11 @@ class History:
         for name, node in shown.items():
             if "DRAIN" in node["State"] or DOES_NOT_WAKE in node["Reason"]:
                 self.resume(name)
+        # slurmctld that was killed when a job had just begun may begin it again, which the node refuses.
+        for line in self.rack.cluster.run("squeue", "--noheader", "--states=pending", "--format=%i %r").splitlines():
+            job, reason = line.split(maxsplit=1)
+            if "held" in reason:
+                self.rack.cluster.tried("scontrol", "release", job)
         # One that is down as well would get no jobs.
         asleep = ["POWERED_DOWN" in one["State"] and not one["State"].startswith("DOWN") for one in shown.values()]
         return all(asleep) and not self.rack.on and all(self.rack.has_ended(job) for job in self.jobs)

@@ -26,6 +26,7 @@ MEMTEST = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "memtest", "ReasonS
 SILENT = Node.read({"State": "DOWN+NOT_RESPONDING", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
 SILENT_ASLEEP = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
 ENDING = node("IDLE", "COMPLETING", "POWERED_DOWN")
+UNDER_JOB = node("MIXED", "POWERED_DOWN")
 LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
 
 
@@ -66,7 +67,11 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(Node.read({"State": "UNKNOWN+DRAIN"}), 1000, answers=False, supply=False), Memory(silent=900), None),
         (Seen(HALF, 1000, answers=False, supply=False), Memory(silent=900), Act.RESUME),
         # slurmctld was killed before it had saved that the machine is awake, or that the job has ended.
-        (Seen(node("MIXED", "POWERED_DOWN"), 1000, answers=True, supply=True), Memory(appeared=1), None),
+        (Seen(UNDER_JOB, 1000, answers=True, supply=True), Memory(appeared=1), None),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=False), Memory(), Act.WAKE),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=True), Memory(silent=900), None),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=True), Memory(silent=400), Act.WAKE),
+        (Seen(UNDER_JOB, 1000, answers=False, silent_device=True), Memory(silent=400), None),
         (Seen(ENDING, 1000, answers=False, supply=False), Memory(asleep=True), Act.RECALL),
         (Seen(ENDING, 1000, answers=False, supply=True), Memory(silent=900), None),
         (Seen(IDLE, 1000, answers=False, supply=None), Memory(silent=900), None),

@@ -44,6 +44,7 @@ class Act(enum.Enum):
     BELIEVE = "tell Slurm that it is off"
     RECALL = "tell Slurm, which had lost it, that it is off"
     RESUME = "let Slurm wake it again"
+    WAKE = "let Slurm wake it for its job"
     REMIND = "tell Slurm that it has not booted"
     GIVE_UP = "leave it to a person"
 
@@ -171,6 +172,11 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     node = seen.node
     if node.failed_at and node.failed_at != memory.failed_at:
         memory = dataclasses.replace(memory, failed_at=node.failed_at, failures=memory.failures + 1)
+    if node.runs_jobs:
+        # Slurm wakes it in a second, or slurmctld has restarted without its last minutes, and waits for ever.
+        lost = seen.off or (not seen.answers and seen.now - memory.silent >= resume_timeout)
+        memory = dataclasses.replace(memory, asleep=memory.asleep and seen.off)
+        return Act.WAKE if lost else None, "Slurm has powered it down under a job", memory
     if seen.off:
         memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0)
         if node.forgotten or node.given_up:
@@ -192,7 +198,6 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         # Its button, a person, or a boot for which slurmctld did not wait: it has the time of a boot to register, which
         # makes it awake for slurmctld.
         memory = dataclasses.replace(memory, asleep=False, appeared=seen.now)
-    # slurmctld starts without the last minutes of a machine's state, so a job may run on one that it has powered down.
     if seen.operation or node.has_jobs or (memory.appeared and seen.now - memory.appeared < resume_timeout):
         return None, "", memory
     if not seen.answers:

@@ -26,7 +26,7 @@ RISING = frozenset({"POWERING_UP"})
 REQUESTS = frozenset({"POWER_DOWN", "POWER_UP"})
 LEFT_ALONE = REQUESTS | {"DRAIN", "FAIL", "MAINT", "REBOOT_ISSUED", "REBOOT_REQUESTED", "FUTURE"}
 """A person's decision, or a request that slurmctld has not started yet."""
-WITH_JOBS = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+RUNNING = frozenset({"ALLOCATED", "MIXED"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,8 +83,13 @@ class Node:
 
     @property
     def has_jobs(self) -> bool:
-        """Whether jobs are on it."""
-        return bool(self.flags & WITH_JOBS)
+        """Whether jobs run, or end, on it."""
+        return self.runs_jobs or "COMPLETING" in self.flags
+
+    @property
+    def runs_jobs(self) -> bool:
+        """Whether jobs run on it, or wait for it to wake."""
+        return bool(self.flags & RUNNING)
 
     @property
     def idle(self) -> bool:

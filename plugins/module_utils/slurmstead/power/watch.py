@@ -46,6 +46,7 @@ UPDATES = {
     Act.RECALL: (("state=down", f"reason={FORGOTTEN}"), ("state=resume",), ("state=power_down_force",)),
     Act.RESUME: (("state=resume",),),
     Act.REMIND: (("state=noresp",),),
+    Act.WAKE: (("state=power_up",),),
 }
 """What scontrol is told for an act (scontrol(1), 21.08 to 24.11)."""
 
