@@ -41,14 +41,15 @@ def machine_state(load_module: Callable[[str], types.ModuleType]) -> types.Modul
 
 
 @pytest.fixture
-def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A supported machine that has the addresses of LINKS and the packages of INSTALLED."""
+def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, machine_state: types.ModuleType) -> None:
+    """A supported machine that has the addresses of LINKS and the packages of INSTALLED, and starts no slurmd."""
     for command, output in {"ip": json.dumps(LINKS), "dpkg-query": INSTALLED}.items():
         (tmp_path / command).write_text(f"#!/bin/sh\ncat <<'END'\n{output}\nEND\n")
         (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"ID": "debian", "VERSION_ID": "12"})
     monkeypatch.setattr(sshd, "penalizes", lambda: True)
+    monkeypatch.setattr(machine_state, "SLURMD", tmp_path / "slurmd.service")
 
 
 @pytest.mark.parametrize(("distribution", "version"), [("debian", "12"), ("debian", "13"), ("ubuntu", "24.04")])
