@@ -201,6 +201,26 @@ def test_a_machine_that_slurmctld_had_not_saved_as_awake_keeps_its_job_or_boots_
 
 
 @pytest.mark.slow
+def test_a_request_to_power_up_that_stayed_keeps_no_machine_awake(rack: Rack) -> None:
+    cluster = rack.cluster
+
+    def stays() -> bool:
+        rack.configure()
+        rack.until_asleep(cluster.nodes)
+        rack.configure(idle=31536000)
+        cluster.run("scontrol", "update", "nodename=node1", "state=power_up")
+        rack.press("node1")
+        rack.until(lambda: "IDLE" in rack.state("node1") and "POWERED_DOWN" not in rack.state("node1"), 60, "it is on")
+        return rack.state("node1") == "IDLE+POWER_UP"
+
+    assert any(stays() for _ in range(10))
+    rack.configure()
+    rack.until(lambda: not rack.on and rack.state("node1") == "IDLE+POWERED_DOWN", 120, "no request is left")
+
+    assert "did not wake" not in rack.log()
+
+
+@pytest.mark.slow
 def test_a_proof_switches_one_machine_off_and_on_and_measures_it(rack: Rack) -> None:
     rack.cluster.run("scontrol", "update", "nodename=node1", "state=drain", "reason=test")
     before = set(rack.on)

@@ -67,11 +67,15 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         (Seen(Node.read({"State": "UNKNOWN+DRAIN"}), 1000, answers=False, supply=False), Memory(silent=900), None),
         (Seen(HALF, 1000, answers=False, supply=False), Memory(silent=900), Act.RESUME),
         # slurmctld was killed before it had saved that the machine is awake, or that the job has ended.
-        (Seen(UNDER_JOB, 1000, answers=True, supply=True), Memory(appeared=1), None),
-        (Seen(UNDER_JOB, 1000, answers=False, supply=False), Memory(), Act.WAKE),
-        (Seen(UNDER_JOB, 1000, answers=False, supply=True), Memory(silent=900), None),
-        (Seen(UNDER_JOB, 1000, answers=False, supply=True), Memory(silent=400), Act.WAKE),
-        (Seen(UNDER_JOB, 1000, answers=False, silent_device=True), Memory(silent=400), None),
+        (Seen(UNDER_JOB, 1000, answers=True, supply=True), Memory(appeared=1, missed=1), None),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=False), Memory(), None),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=False), Memory(missed=950), None),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=False), Memory(missed=940), Act.WAKE),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=True), Memory(missed=900, silent=900), None),
+        (Seen(UNDER_JOB, 1000, answers=False, supply=True), Memory(missed=900, silent=400), Act.WAKE),
+        (Seen(UNDER_JOB, 1000, answers=False, silent_device=True), Memory(missed=900, silent=400), None),
+        # Slurm wakes it after it has gone down.
+        (Seen(node("MIXED", "POWERING_DOWN"), 1000, answers=False, supply=False), Memory(missed=900), None),
         (Seen(ENDING, 1000, answers=False, supply=False), Memory(asleep=True), Act.RECALL),
         (Seen(ENDING, 1000, answers=False, supply=True), Memory(silent=900), None),
         (Seen(IDLE, 1000, answers=False, supply=None), Memory(silent=900), None),
@@ -93,6 +97,22 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
 )
 def test_each_contradiction_is_put_right(seen: Seen, memory: Memory, act: Act | None) -> None:
     assert decide.decide(seen, memory, TIMEOUT)[0] is act
+
+
+def test_a_job_that_a_machine_sleeps_through_is_counted_from_its_start() -> None:
+    """slurmctld wakes it within two seconds; a request of ours then would stay."""
+    memory, acts = Memory(), []
+    for now, shown in [(1000, UNDER_JOB), (1010, WAKING), (1100, ASLEEP), (2000, UNDER_JOB), (2060, UNDER_JOB)]:
+        act, _, memory = decide.decide(Seen(shown, now, answers=False, supply=False), memory, TIMEOUT)
+        acts.append(act)
+
+    assert acts == [None, Act.ON, None, None, Act.WAKE]
+
+
+def test_a_request_to_power_up_that_stayed_keeps_no_machine_awake() -> None:
+    idle, asleep = (Node.read({"State": state}) for state in ("IDLE+POWER_UP", "IDLE+POWERED_DOWN+POWER_UP"))
+
+    assert (idle.idle, idle.decided, asleep.decided) == (True, False, True)
 
 
 def test_what_sleeps_is_known_of_machines_that_are_out_of_service_too() -> None:

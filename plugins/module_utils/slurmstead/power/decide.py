@@ -20,7 +20,7 @@ SHUTDOWN = 300.0
 RETRY = 60.0
 """Seconds until a machine that stays silent is switched on again; doubled each time."""
 SURE = 60.0
-"""Seconds for which a machine must be off before slurmctld, which believes it on, is told."""
+"""Seconds for which a machine must be off before slurmctld, which believes it on, or runs a job on it, is told."""
 PAUSE = 300.0
 """Seconds until a machine that did not wake may be tried again; doubled each time."""
 ATTEMPTS = 3
@@ -88,13 +88,15 @@ class Memory:
     """how often since slurmctld has waited for it"""
     appeared: float = 0.0
     """since when it has been on, and was not told to shut down, although slurmctld has powered it down"""
+    missed: float = 0.0
+    """since when slurmctld has counted on it for a job, although it has powered it down"""
     failed_at: float = 0.0
     """the last failure that was counted"""
     failures: int = 0
     """how often in a row it did not wake"""
 
 
-TIMES = ("told", "silent", "tried", "appeared")
+TIMES = ("told", "silent", "tried", "appeared", "missed")
 """Fields of a memory that this machine's clock has set. If it was set back since, they may be in the future."""
 
 Decision = tuple["Act | None", str, Memory]
@@ -142,7 +144,7 @@ def _finish(seen: Seen, memory: Memory) -> Decision:
 
 
 def _wake(seen: Seen, memory: Memory) -> Decision:
-    memory = dataclasses.replace(memory, asleep=False, appeared=0.0)
+    memory = dataclasses.replace(memory, asleep=False, appeared=0.0, missed=0.0)
     due = memory.tried + RETRY * 2 ** max(0, memory.attempts - 1)
     # A device can say on for a system that shut itself down: the first silence counts as its boot.
     first = not memory.attempts and (seen.off or seen.now - memory.silent >= RETRY)
@@ -172,10 +174,13 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     node = seen.node
     if node.failed_at and node.failed_at != memory.failed_at:
         memory = dataclasses.replace(memory, failed_at=node.failed_at, failures=memory.failures + 1)
+    missed = (memory.missed or seen.now) if node.runs_jobs and "POWERED_DOWN" in node.flags else 0.0
+    memory = dataclasses.replace(memory, missed=missed)
     if node.runs_jobs:
         # Slurm wakes it in a second, or slurmctld has restarted without its last minutes, and waits for ever.
-        lost = seen.off or (not seen.answers and seen.now - memory.silent >= resume_timeout)
+        silent = seen.off or (not seen.answers and seen.now - memory.silent >= resume_timeout)
         memory = dataclasses.replace(memory, asleep=memory.asleep and seen.off)
+        lost = silent and missed and seen.now - missed >= SURE
         return Act.WAKE if lost else None, "Slurm has powered it down under a job", memory
     if seen.off:
         memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0)

@@ -9,6 +9,9 @@ ResumeTimeout; then it is DOWN+POWERED_DOWN with a reason by slurm, and `state=r
 A slurmctld that restarts, or in 24.11 is reconfigured, keeps POWERING_UP but loses NOT_RESPONDING (node_mgr.c:
 load_all_node_state). Without that it never applies ResumeTimeout (power_save.c), and it does not ping such a node.
 
+A request to power up that slurmctld had not started when slurmd registered stays as POWER_UP until the node has been
+powered down and up once more. So it is a request only on a node that is POWERED_DOWN, as it is when it is made.
+
 A slurmctld without its node_state shows each node as UNKNOWN until it registers. It never starts a request to power
 such a node down; DOWN and then IDLE, it does.
 """
@@ -55,6 +58,8 @@ class Node:
         """
         busy, started = (seconds(shown.get(key, "")) for key in ("LastBusyTime", "SlurmdStartTime"))
         known = flags(shown)
+        if "POWERED_DOWN" not in known:
+            known -= {"POWER_UP"}
         forgotten = "UNKNOWN" in known or ("DOWN" in known and shown.get("Reason", "").startswith(FORGOTTEN))
         failed_at = seconds(shown["ReasonChangedAt"]) if did_not_wake(shown) else 0.0
         given_up = "DOWN" in known and shown.get("ReasonSetByUser") == "slurm" and not failed_at
