@@ -26,20 +26,20 @@ def write_roles_play(path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def lint(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
+def lint(modules: pathlib.Path) -> dict[str, list[str]]:
     """Return the commands that check the playbooks and roles by name.
 
     The start of a process costs more than the syntax check of a playbook, and ansible-lint starts 63 of them.
     """
-    options = ["--offline", "--strict", "--nocolor", "-q", *LINTED]
-    if slow:
-        return {"ansible-lint": ["ansible-lint", *options]}
     playbooks = [ROOT / "site.yml", *sorted((ROOT / "playbooks").glob("*.yml"))]
     playbooks += sorted(path for path in (ROOT / "molecule").glob("*/*.yml") if path.name != "molecule.yml")
     playbooks.append(write_roles_play(modules / "roles.yml"))
     return {
         # Its file, because PYTHONPATH is not passed on; -P, because files beside it have names of other modules.
-        "ansible-lint": [sys.executable, "-P", str(ROOT / "scripts/slurmstead/testing/lint.py"), *options],
+        "ansible-lint": [
+            *(sys.executable, "-P", str(ROOT / "scripts/slurmstead/testing/lint.py")),
+            *("--offline", "--strict", "--nocolor", "-q", *LINTED),
+        ],
         "ansible syntax": [sys.executable, "-m", "ansible.cli.playbook", "--syntax-check", *map(str, playbooks)],
     }
 
@@ -48,7 +48,7 @@ def local_checks(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
     """Return the commands of the checks by name, the longest first.
 
     :param modules: a directory with this repository's module_utils under their import name
-    :param slow: also run the tests that are marked as slow, and ansible-lint's own syntax checks
+    :param slow: also run the tests that are marked as slow
     """
     marked = [] if slow else ["-m", "not slow"]
     plugins = [str(path) for path in sorted((ROOT / "plugins").iterdir()) if path.name != "module_utils"]
@@ -57,7 +57,7 @@ def local_checks(modules: pathlib.Path, *, slow: bool) -> dict[str, list[str]]:
     pytest = [sys.executable, "-m", "pytest", "--quiet", "--color=no", processes_of_pytest, "--maxprocesses=4"]
     return {
         "pytest": [*pytest, *marked],
-        **lint(modules, slow=slow),
+        **lint(modules),
         "mypy plugins": [
             "mypy",
             "--python-version=3.10",

@@ -31,17 +31,15 @@ class TestLab:
 
     __test__ = False  # Not a class of tests for pytest.
 
-    def __init__(self, console: Console, kind: Kind, *, fresh: bool) -> None:
-        """Name the lab; `fresh` if some of its machines start without the cluster's packages."""
+    def __init__(self, console: Console, kind: Kind) -> None:
         self.console = console
         self.kind = kind
-        self.settings = {**kind.settings, "STEAD_LAB_IMAGE": "mixed" if fresh else "baked"}
         self.configured = False
 
     def __enter__(self) -> "TestLab":
         own = os.environ.get("STEAD_LAB") or LAB_NAME
-        self._before = {name: os.environ.get(name) for name in ("STEAD_LAB", *self.settings)}
-        os.environ.update(self.settings)
+        self._before = {name: os.environ.get(name) for name in ("STEAD_LAB", *self.kind.settings)}
+        os.environ.update(self.kind.settings)
         self.directory = lab_directory(lab.choose(own + self.kind.inventory.name.removeprefix("lab")))
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         self._lock = self.directory.with_suffix(".lock").open("w")
@@ -99,7 +97,7 @@ class TestLab:
         if scenario.bare or (self.kind.native and not self.configured):
             self._remove()
         if scenario.bare:
-            before = [up]
+            before = [[*up, "--clean"]]
         else:
             before = [] if self.configured else [THAW] if thawed else [up, *configure]
         done = [Outcome(scenario.key, True, 0, "")]
@@ -116,7 +114,7 @@ def run_scenarios(
     """Run scenarios of one kind on one lab, and call `ended` after each; a failure does not stop the others."""
     host.ensure_packages(console, arm64=lab.needs_arm64(kind.inventory), native=kind.native)
     outcomes = []
-    with TestLab(console, kind, fresh=any(scenario.name == FIRST for scenario in scenarios)) as own:
+    with TestLab(console, kind) as own:
         for scenario in scenarios:
             outcomes.append(own.run(scenario))
             ended(scenario, outcomes[-1])

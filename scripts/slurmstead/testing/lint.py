@@ -1,7 +1,7 @@
 """ansible-lint without its syntax checks: it starts ansible-playbook for each playbook, each role and each import.
 
-`stead test --fast` checks the syntax of all of them in one process (`slurmstead.testing.checks`), and
-`stead test` runs ansible-lint as it is. ansible-lint has no option for that (its pull request 2078).
+`slurmstead.testing.checks` checks the syntax of all of them in one process. ansible-lint has no option for that (its
+pull request 2078).
 An update that renames what is replaced here makes this program fail.
 """
 

@@ -16,7 +16,7 @@ NATIVE = "native"
 """The lines of the table that are not scenarios: the checks of the tree, and tests/native."""
 
 FIRST = "default"
-"""This scenario creates its lab from freshly installed machines; later scenarios use the same lab."""
+"""This scenario creates its lab with molecule; later scenarios use the same lab."""
 
 RK1_INVENTORY = ROOT / "inventory" / "lab-rk1"
 
@@ -54,7 +54,7 @@ class Scenario:
     """A directory of tests/lab and the lab that it needs.
 
     `destroys`: the lab must be configured again, or replaced, before the next scenario. `bare`: its tests make the
-    cluster, on new machines. `options` are pytest's.
+    cluster, on new machines without its packages. `options` are pytest's.
     """
 
     name: str
@@ -101,7 +101,7 @@ SCENARIOS = (
     Scenario("share", NATIVE_LAB, destroys=True),
     Scenario("faults", NATIVE_LAB, destroys=True),
     Scenario("interrupted", NATIVE_LAB, destroys=True),
-    Scenario("site", NATIVE_LAB, destroys=True),
+    Scenario("site", NATIVE_LAB, destroys=True, bare=True),
     # It installs all packages on machines that have none.
     Scenario("first_run", NATIVE_LAB, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     # It installs JupyterHub and builds an image.
@@ -126,7 +126,7 @@ SCENARIOS = (
     Scenario("gate", NATIVE_TRIXIE),
     Scenario("operations", NATIVE_TRIXIE, destroys=True),
     Scenario("backup", NATIVE_TRIXIE),
-    Scenario("site", NATIVE_TRIXIE, destroys=True),
+    Scenario("site", NATIVE_TRIXIE, destroys=True, bare=True),
     Scenario("course", NATIVE_TRIXIE, destroys=True, bare=True, options=("-o", "faulthandler_timeout=5400")),
     Scenario("previous", NATIVE_TRIXIE, destroys=True, options=("-o", "faulthandler_timeout=5400")),
     Scenario("rk3588", Kind("trixie", RK1_INVENTORY)),

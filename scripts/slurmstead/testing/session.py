@@ -16,7 +16,7 @@ from slurmstead.testing.outcome import Outcome, show, show_all
 from slurmstead.testing.scenarios import CHECKS, NATIVE, NATIVE_TESTS, SCENARIOS, Scenario, by_kind, choose
 from slurmstead.wording import count, duration
 
-CI = ("default bookworm", "health bookworm", "site bookworm native")
+CI = ("default bookworm", "site bookworm native")
 """The scenarios that CI runs, after the checks and tests/native; the kinds of disks are also in tests/native/disks."""
 
 CI_MINUTES = 45

@@ -82,7 +82,7 @@ sys.exit(cli.main(["test", "--fast"]))
         assert processes.alive(below) == []
 
 
-def test_the_fast_run_checks_the_syntax_of_every_playbook_and_role(tmp_path):
+def test_the_checks_read_the_syntax_of_every_playbook_and_role(tmp_path):
     command = checks.local_checks(tmp_path, slow=False)["ansible syntax"]
     expected = {ROOT / "site.yml", ROOT / "molecule/default/converge.yml", *(ROOT / "playbooks").glob("*.yml")}
     assert {str(path) for path in expected} < set(command)
@@ -100,7 +100,7 @@ def test_the_fast_run_checks_the_syntax_of_every_playbook_and_role(tmp_path):
         ("{name: Look, no_such_module: }", "ansible syntax", "no_such_module"),
     ],
 )
-def test_the_fast_run_finds_a_fault(tmp_path, task, check, words):
+def test_the_checks_find_a_fault(tmp_path, task, check, words):
     playbook = tmp_path / "fault.yml"
     playbook.write_text(f"---\n- name: Try\n  hosts: localhost\n  tasks:\n    - {task}\n")
     command = [word for word in checks.local_checks(tmp_path, slow=False)[check] if not word.endswith(".yml")]

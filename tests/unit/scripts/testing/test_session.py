@@ -111,7 +111,7 @@ def test_a_tree_with_changes_is_tested_but_not_written_down(fake):
 
 def test_ci_says_what_it_left_out_and_what_is_overdue(fake):
     session.run_ci(fake.console)
-    assert fake.said.count("Left out: disks bookworm, reboot bookworm") == 2
+    assert fake.said.count("Left out: health bookworm, disks bookworm") == 2
     assert "scripts/stead test --all" in fake.said
     assert "rk3588 trixie: never passed" in fake.said
     assert fake.ran[:3] == ["pytest", "native", "default bookworm"]
@@ -123,7 +123,7 @@ def test_an_ordinary_user_runs_no_scenario_on_containers(fake, monkeypatch):
     monkeypatch.setattr(session.os, "geteuid", lambda: 1000)
     session.run_ci(fake.console)
     assert "because containers need root: site bookworm native" in fake.said
-    assert "health bookworm" in fake.ran
+    assert "default bookworm" in fake.ran
     assert "site bookworm native" not in fake.ran
 
 
@@ -161,7 +161,7 @@ class Steps:
         self.ran = []
         self.fails = fails
         monkeypatch.setattr(labs.commands, "aloud", self.aloud)
-        self.lab = labs.TestLab(Console(file=io.StringIO()), kind, fresh=False)
+        self.lab = labs.TestLab(Console(file=io.StringIO()), kind)
         self.lab.directory = pathlib.Path("/nonexistent")
 
     def aloud(self, name, command, settings):
@@ -203,9 +203,10 @@ def test_tests_that_make_the_cluster_get_new_machines(monkeypatch, tmp_path):
     steps.run("gate")
     steps.lab.directory = tmp_path
     steps.run("course", bare=True, destroys=True)
-    steps.run("site")
+    steps.run("backup")
     own = ["lab up", "up", "test"]
     assert steps.verbs == [*own, "lab down", "lab up", "test", "lab down", *own]
+    assert ["--clean" in command for command in steps.ran if command[1:3] == ["lab", "up"]] == [False, True, False]
 
 
 def test_a_second_run_leaves_the_lab_of_the_first_alone(monkeypatch, tmp_path):
@@ -214,12 +215,12 @@ def test_a_second_run_leaves_the_lab_of_the_first_alone(monkeypatch, tmp_path):
     removed = []
     monkeypatch.setattr(labs.lab, "down", lambda *_: removed.append(True))
     console = Console(file=io.StringIO())
-    with labs.TestLab(console, Kind(), fresh=False) as first:
+    with labs.TestLab(console, Kind()) as first:
         first.directory.mkdir(parents=True)
         with pytest.raises(UsageError, match="another `stead test` uses the lab mine$"):
-            labs.TestLab(console, Kind(), fresh=False).__enter__()
+            labs.TestLab(console, Kind()).__enter__()
         assert not removed
-    with labs.TestLab(console, Kind(), fresh=False):
+    with labs.TestLab(console, Kind()):
         assert removed
 
 
