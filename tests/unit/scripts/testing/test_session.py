@@ -150,6 +150,14 @@ def test_ci_says_when_it_took_longer_than_it_may(fake, monkeypatch, minutes, lon
     assert (f"took {minutes} minutes, expected at most 45" in fake.said) is long
 
 
+def test_ci_leaves_out_the_labs_for_which_no_time_is_left(fake, monkeypatch):
+    times = iter([0.0, 600.0, 600.0, 600.0, *[46 * 60.0] * 9])
+    monkeypatch.setattr(session.time, "monotonic", lambda: next(times))
+    session.run_ci(fake.console)
+    assert fake.ran == ["pytest", "native", "default bookworm"]
+    assert "because 45 minutes have passed: site bookworm native\n" in fake.said
+
+
 def test_times_are_in_utc():
     assert session.now().utcoffset() == datetime.timedelta(0)
 
