@@ -1,4 +1,4 @@
-"""A second run finds everything as it should be, changes nothing, restarts nobody, and is quick about it."""
+"""A second run finds everything as it should be, changes nothing, restarts nobody, and has few tasks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from slurmstead.paths import ROOT
 
-SECONDS = 240
-"""Twice what is promised for two idle CPUs: this catches a task too many, not a busy computer."""
+TASKS = 65
+"""A run has 57. Their number is its cost, and not its time, which was 119 s on one computer and 499 s on another."""
 
 
 def test_a_second_run_changes_nothing(lab: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,7 +19,7 @@ def test_a_second_run_changes_nothing(lab: Any, capsys: pytest.CaptureFixture[st
     command = [str(ROOT / "scripts/stead"), "up", "--inventory", str(lab.inventory)]
     started = time.monotonic()
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
 
     seconds = time.monotonic() - started
     with capsys.disabled():
@@ -27,7 +27,6 @@ def test_a_second_run_changes_nothing(lab: Any, capsys: pytest.CaptureFixture[st
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"site.yml: 0 changes on {len(lab.names)} hosts" in done.stdout, done.stdout
     assert lab.pids() == before
-    assert seconds <= SECONDS
 
 
 def test_check_mode_finds_nothing_to_do(lab: Any) -> None:
@@ -35,3 +34,4 @@ def test_check_mode_finds_nothing_to_do(lab: Any) -> None:
 
     assert run.code == 0, run.output
     assert run.changed == {}
+    assert 20 < run.output.count("\nTASK [") <= TASKS
