@@ -48,7 +48,7 @@ def run_fast(console: Console) -> None:
 
 def _left_out() -> str:
     keys = [scenario.key for scenario in SCENARIOS if scenario.key not in CI]
-    keys.append(f"{NATIVE} with hundreds of nodes, with systemd and with Debian 13")
+    keys += [f"{CHECKS} that are marked as slow", f"{NATIVE} with hundreds of nodes, with systemd and with Debian 13"]
     return f"Left out: {', '.join(keys)}. Run one: scripts/stead test NAME; run everything: scripts/stead test --all"
 
 
@@ -103,9 +103,7 @@ def run_ci(console: Console) -> None:
     def passed(scenario: Scenario, outcome: Outcome) -> None:
         _note(scenario.key, outcome, commit)
 
-    found, whole = _run_checks(console)
-    _note(CHECKS, whole, commit)
-    outcomes = [*found, _run_native(console, slow=False)]
+    outcomes = [*checks.run_checks(console, slow=False), _run_native(console, slow=False)]
     if all(outcome.ok for outcome in outcomes):
         for kind, scenarios in by_kind(_possible(console, choose(CI))):
             if minutes() > CI_MINUTES:

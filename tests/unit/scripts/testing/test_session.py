@@ -116,7 +116,7 @@ def test_ci_says_what_it_left_out_and_what_is_overdue(fake):
     assert "rk3588 trixie: never passed" in fake.said
     assert fake.ran[:3] == ["pytest", "native", "default bookworm"]
     assert "engines bookworm native" not in fake.ran
-    assert set(fake.table) == {"checks", *fake.ran[2:]}
+    assert set(fake.table) == set(fake.ran[2:])
 
 
 def test_an_ordinary_user_runs_no_scenario_on_containers(fake, monkeypatch):
@@ -151,7 +151,7 @@ def test_ci_says_when_it_took_longer_than_it_may(fake, monkeypatch, minutes, lon
 
 
 def test_ci_leaves_out_the_labs_for_which_no_time_is_left(fake, monkeypatch):
-    times = iter([0.0, 600.0, 600.0, 600.0, *[46 * 60.0] * 9])
+    times = iter([0.0, 600.0, *[46 * 60.0] * 9])
     monkeypatch.setattr(session.time, "monotonic", lambda: next(times))
     session.run_ci(fake.console)
     assert fake.ran == ["pytest", "native", "default bookworm"]
