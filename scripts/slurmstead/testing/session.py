@@ -61,12 +61,12 @@ def _possible(console: Console, scenarios: Iterable[Scenario]) -> list[Scenario]
     return [scenario for scenario in chosen if scenario.key not in native]
 
 
-def _run_checks(console: Console) -> tuple[list[Outcome], Outcome]:
-    """Return the outcome of each check, and of all as one line of the table."""
+def _run_checks(console: Console) -> Outcome:
+    """Return the outcome of all checks, as one line of the table."""
     started = time.monotonic()
     found = checks.run_checks(console, slow=True)
     output = "".join(f"{outcome.output}\n" for outcome in found)
-    return found, Outcome(CHECKS, all(outcome.ok for outcome in found), time.monotonic() - started, output)
+    return Outcome(CHECKS, all(outcome.ok for outcome in found), time.monotonic() - started, output)
 
 
 def _run_native(console: Console, *, slow: bool) -> Outcome:
@@ -146,7 +146,7 @@ class Everything:
 
     def _local(self) -> Iterator[Outcome]:
         if self._wants(CHECKS):
-            _, whole = _run_checks(self.console)
+            whole = _run_checks(self.console)
             _note(CHECKS, whole, self.commit)
             yield whole
         if self._wants(NATIVE):
