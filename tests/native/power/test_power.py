@@ -156,8 +156,8 @@ def test_slurmctld_without_its_state_learns_who_sleeps(rack: Rack) -> None:
     assert rack.has_ended(job)
 
 
-@pytest.mark.slow
-def test_a_job_whose_end_slurmctld_had_not_saved_ends_although_its_machine_sleeps(rack: Rack) -> None:
+def a_job_that_is_saved_as_ending(rack: Rack) -> str:
+    """Return a job of node1 that has ended; /tmp/ending is what slurmctld saved before that."""
     cluster, job = rack.cluster, rack.submit("--nodelist=node1", "--wrap=sleep 3")
     cluster.wait_for(lambda: rack.runs(job), 30, "the job runs")
     cluster.run("pkill", "-STOP", "-x", "slurmd", on="node1")
@@ -166,6 +166,12 @@ def test_a_job_whose_end_slurmctld_had_not_saved_ends_although_its_machine_sleep
     cluster.wait_for(lambda: cluster.run("find", JOB_STATE, "-newer", "/tmp/ending"), 30, "that is saved")
     cluster.run("cp", "--preserve", JOB_STATE, "/tmp/ending")
     cluster.run("pkill", "-CONT", "-x", "slurmd", on="node1")
+    return job
+
+
+@pytest.mark.slow
+def test_a_job_whose_end_slurmctld_had_not_saved_ends_although_its_machine_sleeps(rack: Rack) -> None:
+    cluster, job = rack.cluster, a_job_that_is_saved_as_ending(rack)
     rack.until_asleep(cluster.nodes)
     cluster.stop("control", "KILL")
     cluster.run("cp", "--preserve", "/tmp/ending", JOB_STATE)
@@ -176,6 +182,24 @@ def test_a_job_whose_end_slurmctld_had_not_saved_ends_although_its_machine_sleep
     rack.until(lambda: rack.has_ended(next_job), 90, "the next job has ended")
 
     assert not before
+
+
+@pytest.mark.slow
+def test_such_a_job_also_ends_on_a_machine_that_was_drained_while_it_went_down(rack: Rack) -> None:
+    cluster = rack.cluster
+    cluster.configure(SuspendTimeout="60")
+    cluster.restart("control")
+    job = a_job_that_is_saved_as_ending(rack)
+    rack.until(lambda: "node1" not in rack.on, 60, "node1 is off")
+    cluster.run("scontrol", "update", "nodename=node1", "state=drain", "reason=fan")
+    cluster.stop("control")
+    cluster.run("cp", "--preserve", "/tmp/ending", JOB_STATE)
+    cluster.start("control")
+    cluster.run("scontrol", "update", "nodename=node1", "state=resume")
+    before = rack.state("node1")
+    rack.until(lambda: rack.has_ended(job), 60, "the job has ended")
+
+    assert before == "IDLE+COMPLETING+POWERED_DOWN+NOT_RESPONDING"
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ MEMTEST = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "memtest", "ReasonS
 SILENT = Node.read({"State": "DOWN+NOT_RESPONDING", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
 SILENT_ASLEEP = Node.read({"State": "DOWN+POWERED_DOWN", "Reason": "Not responding", "ReasonSetByUser": "slurm"})
 ENDING = node("IDLE", "COMPLETING", "POWERED_DOWN")
+UNDRAINED = node("IDLE", "COMPLETING", "NOT_RESPONDING", "POWERED_DOWN")
 UNDER_JOB = node("MIXED", "POWERED_DOWN")
 LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
 
@@ -77,6 +78,7 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
         # Slurm wakes it after it has gone down.
         (Seen(node("MIXED", "POWERING_DOWN"), 1000, answers=False, supply=False), Memory(missed=900), None),
         (Seen(ENDING, 1000, answers=False, supply=False), Memory(asleep=True), Act.RECALL),
+        (Seen(UNDRAINED, 1000, answers=False, supply=False), Memory(asleep=True), Act.RECALL),
         (Seen(ENDING, 1000, answers=False, supply=True), Memory(silent=900), None),
         (Seen(IDLE, 1000, answers=False, supply=None), Memory(silent=900), None),
         (Seen(node("ALLOCATED"), 1000, answers=False, supply=False), Memory(silent=900), Act.ON),

@@ -27,10 +27,12 @@ ATTEMPTS = 3
 """How often a machine may fail to wake before a person has to look."""
 
 
-STUCK = frozenset({"COMPLETING", "IDLE", "POWERED_DOWN"})
+STUCK = frozenset({"COMPLETING", "POWERED_DOWN"})
 """slurmctld waits for ever for a job to end on such a node, and starts no others there.
 
-A slurmctld that restarts with a job that was ending shows its node like this if the machine has gone to sleep since.
+A slurmctld that is killed has often not saved that a job has ended since, and of a node that sleeps only POWERING_DOWN
+(power_save.c), so after its start it waits. The node is also NOT_RESPONDING if it was drained, and then resumed
+(node_mgr.c: _require_node_reg).
 """
 
 
@@ -186,7 +188,7 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0)
         if node.forgotten or node.given_up:
             return Act.RESUME, "slurmctld had lost its state" if node.forgotten else "slurmctld had given it up", memory
-        if node.flags == STUCK:
+        if node.flags >= STUCK:
             return Act.RECALL, "it is off, and a job cannot end on it", memory
         if not node.failed_at:
             return None, "", memory
