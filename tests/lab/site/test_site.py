@@ -8,13 +8,16 @@ from __future__ import annotations
 import os
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from slurmstead.paths import PLAYBOOKS
 from tests.lab.run import STEAD, as_person
+
+TASKS = 65
+"""A run has 57. Their number is its cost, which no other load on this computer changes."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,7 @@ def stead(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="module")
-def site(lab: Any, stead: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def site(lab: Any, stead: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     """A new site with the machines of the lab, which are reached through loopback instead of their addresses."""
     # The name of the cluster is that of the directory, and a slurmctld that has run accepts no other.
     path = tmp_path_factory.mktemp("of") / "lab"
@@ -40,16 +43,16 @@ def site(lab: Any, stead: Callable[..., str], tmp_path_factory: pytest.TempPathF
     key = lab.directory / "key.pub"
     stead("init", path, f"--control={lab.control}={lab.address(lab.control)}", *workers, "--user=alice", f"--key={key}")
     lab.reach(path)
-    return path
+    lab.inventory, before = path / "hosts.yml", lab.inventory
+    yield path
+    lab.inventory = before
 
 
-def test_machines_get_the_account_once(lab: Any, site: pathlib.Path) -> None:
-    lab.inventory, before = site / "hosts.yml", lab.inventory
+@pytest.mark.usefixtures("site")
+def test_machines_get_the_account_once(lab: Any) -> None:
     words = ("--extra-vars", "bootstrap_login_user=debian", str(PLAYBOOKS / "bootstrap-hosts.yml"))
-    try:
-        first, second = lab.ansible(*words, plain=True), lab.ansible(*words, plain=True)
-    finally:
-        lab.inventory = before
+
+    first, second = lab.ansible(*words, plain=True), lab.ansible(*words, plain=True)
 
     assert first.code == 0, first.output
     assert set(first.changed) == set(lab.names)
@@ -66,6 +69,15 @@ def test_the_site_becomes_a_cluster_and_a_second_run_changes_nothing(
     nodes = len(lab.workers)
     assert sorted(lab.user(f"srun --nodes={nodes} hostname").split()) == sorted(lab.workers)
     assert {path.stem for path in (site / "hardware").glob("*.yml")} == set(lab.workers)
+
+
+@pytest.mark.usefixtures("site")
+def test_ansible_alone_also_finds_nothing_to_do(lab: Any) -> None:
+    run = lab.ansible("--check", "--diff", plain=True)
+
+    assert run.code == 0, run.output
+    assert run.changed == {}
+    assert 20 < run.output.count("\nTASK [") <= TASKS
 
 
 def test_without_a_site_nothing_is_run(stead: Callable[..., str]) -> None:
