@@ -30,9 +30,9 @@ ATTEMPTS = 3
 STUCK = frozenset({"COMPLETING", "POWERED_DOWN"})
 """slurmctld waits for ever for a job to end on such a node, and starts no others there.
 
-A slurmctld that is killed has often not saved that a job has ended since, and of a node that sleeps only POWERING_DOWN
-(power_save.c), so after its start it waits. The node is also NOT_RESPONDING if it was drained, and then resumed
-(node_mgr.c: _require_node_reg).
+slurmctld does not save at once that a job has ended, and never that a node has become POWERED_DOWN (power_save.c). So
+one that was killed can start with a node that is POWERING_DOWN and a job that is ending there, while the machine is
+off. If the node was drained and then resumed, it is also NOT_RESPONDING (node_mgr.c: _require_node_reg).
 """
 
 
