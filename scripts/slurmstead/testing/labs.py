@@ -76,11 +76,12 @@ class TestLab:
         return done
 
     def _first(self, scenario: Scenario) -> Outcome:
-        """Create the lab and its cluster with molecule and without the accelerator, so that this is tested too."""
+        """Create the lab and its cluster with molecule; the scenario `site` is the one without the accelerator."""
         command = ["molecule", "test", f"--scenario-name={FIRST}", "--destroy=never"]
         # What molecule remembers of an earlier lab at this path would make it skip the creation of this one.
         with TemporaryDirectory() as memory:
-            return commands.aloud(scenario.key, command, {"MOLECULE_EPHEMERAL_DIRECTORY": memory})
+            settings = {"MOLECULE_EPHEMERAL_DIRECTORY": memory, **playbook.accelerator()}
+            return commands.aloud(scenario.key, command, settings)
 
     def _tests(self, scenario: Scenario) -> Outcome:
         inventory = str(self.kind.inventory)
