@@ -48,7 +48,10 @@ def run_fast(console: Console) -> None:
 
 def _left_out() -> str:
     keys = [scenario.key for scenario in SCENARIOS if scenario.key not in CI]
-    keys += [f"{CHECKS} that are marked as slow", f"{NATIVE} with hundreds of nodes, with systemd and with Debian 13"]
+    keys += [
+        f"{CHECKS} with the unit tests that are marked as slow",
+        f"{NATIVE} with hundreds of nodes, with systemd and with Debian 13",
+    ]
     return f"Left out: {', '.join(keys)}. Run one: scripts/stead test NAME; run everything: scripts/stead test --all"
 
 
