@@ -297,7 +297,8 @@ class Cluster:
     def report(self) -> str:
         """Return what a person would look at first after a failure."""
         shown = []
-        for words in (("sinfo", "-R"), ("sinfo",), ("squeue",)) if CONTROL in self.pids else ():
+        states = ("sinfo", "--Format=NodeList:40,StateComplete:80")
+        for words in (("sinfo", "-R"), ("sinfo",), states, ("squeue",)) if CONTROL in self.pids else ():
             done = self.tried(*words, seconds=10)
             shown.append(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}")
         for name in (MUNGE, CONTROL, *self.nodes[:4]):

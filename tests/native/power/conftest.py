@@ -138,7 +138,7 @@ class Rack:
         """Look again and again until something is true."""
         end = time.monotonic() + seconds
         while not what():
-            assert time.monotonic() < end, f"not within {seconds:.0f} s: {said}\n{self.report()}"
+            assert time.monotonic() < end, f"not within {seconds:.0f} s: {said}\n{self.log()}\n{self.cluster.report()}"
             self.look()
             time.sleep(1)
 
@@ -161,11 +161,6 @@ class Rack:
     def log(self) -> str:
         """Return what was done."""
         return self.cluster.tried("cat", f"{PLACE}/power.log").stdout
-
-    def report(self) -> str:
-        """Return what a person would look at first after a failure."""
-        states = self.cluster.tried("sinfo", "--noheader", "--Node", "--Format=NodeList:20,StateComplete:80").stdout
-        return f"{self.log()}\n{states}\n{self.cluster.report()}"
 
     def submit(self, *words: str) -> str:
         """Submit a short job of alice; returns its number."""
