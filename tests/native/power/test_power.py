@@ -159,10 +159,11 @@ def test_slurmctld_without_its_state_learns_who_sleeps(rack: Rack) -> None:
 def a_job_that_is_saved_as_ending(rack: Rack) -> str:
     """Return a job of node1 that has ended; /tmp/ending is what slurmctld saved before that."""
     cluster, job = rack.cluster, rack.submit("--nodelist=node1", "--wrap=sleep 3")
-    cluster.wait_for(lambda: rack.runs(job), 30, "the job runs")
+    cluster.wait_for(lambda: cluster.tried("pgrep", "-u", "alice", "sleep", on="node1").stdout, 30, "the job runs")
     cluster.run("pkill", "-STOP", "-x", "slurmd", on="node1")
     cluster.wait_for(lambda: "COMPLETING" in rack.state("node1"), 30, "the job is ending")
     cluster.run("touch", "/tmp/ending")
+    cluster.run("scancel", rack.submit("--hold", "--wrap=true"))  # slurmctld saves again
     cluster.wait_for(lambda: cluster.run("find", JOB_STATE, "-newer", "/tmp/ending"), 30, "that is saved")
     cluster.run("cp", "--preserve", JOB_STATE, "/tmp/ending")
     cluster.run("pkill", "-CONT", "-x", "slurmd", on="node1")
