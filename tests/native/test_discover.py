@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead.discover import judge, login, probe
+from ansible.module_utils.slurmstead.discover import identity, judge, login
 from ansible.module_utils.slurmstead.network import dnsmasq
 from ansible.module_utils.slurmstead.reach import remote_call
 from tests.native.network import PACKAGES, Network
@@ -121,7 +121,7 @@ def test_a_machine_has_its_card_with_maker_and_its_host_key(net: Network, seen: 
 
     assert record["maker"] == "Hewlett Packard"
     assert record["banner"].startswith("SSH-2.0-OpenSSH")
-    assert [probe.fingerprint(one) for one in record["host_keys"]] == [printed]
+    assert [identity.fingerprint(one) for one in record["host_keys"]] == [printed]
 
 
 def test_a_machine_without_ssh_has_no_identity(seen: dict[str, dict[str, Any]]) -> None:

@@ -54,7 +54,8 @@ PLUGINS = House(
         "doctor": "accounting change gate conf hardware workers slurm identity reach",
         "change": "gate conf workers slurm reach",
         "gate": "conf slurm",
-        "inventory": "accounting conf hardware jupyterhub network power slurm storage identity people sandbox vpn",
+        "inventory": "accounting conf discover hardware jupyterhub network power slurm storage "
+        "identity people sandbox vpn",
         "people": "identity",
         "hardware": "conf reach",
         "accounting": "reach",
@@ -72,7 +73,7 @@ PLUGINS = House(
         "network": "nftables",
         "jupyterhub": "identity reach",
         "discover": "hardware power reach storage",
-        "install": "discover storage",
+        "install": "discover reach storage",
         "quiet": "",
         "sandbox": "reach",
         "vpn": "nftables",

@@ -90,16 +90,18 @@ def run(
 
 
 def parse(result: Result) -> Installed:
-    """Return what the machine reported.
+    """Return what the machine reported. Control, which passed it on, is not trusted with a template either.
 
-    :raises CheckFailed: it reported nothing
+    :raises CheckFailed: it reported no fingerprint
     """
+    identity = rooms.module("discover.identity")
     found = (said.get("report") or {} for said in result.results_of("install_window"))
-    reports = [report for report in found if "host_key" in report]
+    reports = [report for report in found if identity.FINGERPRINT.fullmatch(report.get("host_key", ""))]
     if not reports:
-        raise CheckFailed("the machine did not report its host key", SEE)
+        raise CheckFailed("the machine did not report the fingerprint of its host key", SEE)
     last = reports[-1]
-    return Installed(last.get("serial", ""), last.get("disk", ""), last["host_key"])
+    serial = last.get("serial", "")
+    return Installed(serial if identity.SERIAL.fullmatch(serial) else "", last.get("disk", ""), last["host_key"])
 
 
 def lines(name: str, installed: Installed) -> Iterator[str]:

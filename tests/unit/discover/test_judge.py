@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from ansible.module_utils.slurmstead.discover.identity import fingerprint
 from ansible.module_utils.slurmstead.discover.judge import Known, judge
-from ansible.module_utils.slurmstead.discover.probe import fingerprint
 
 
 def key(name: str) -> str:

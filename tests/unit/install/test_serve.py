@@ -16,6 +16,7 @@ import pytest
 from ansible.module_utils.slurmstead.install import plan, reports, serve
 from ansible.module_utils.slurmstead.install.files import files
 
+KEY = "SHA256:" + "k" * 43
 NODE = plan.Plan(
     node="node5",
     mac="52:54:00:AB:00:05",
@@ -85,14 +86,14 @@ def test_another_machine_is_refused(url: str) -> None:
 
 def test_a_machine_boots_into_the_installer_until_it_is_installed(url: str) -> None:
     before = get(f"{url}boot")
-    for report in ({"stage": "started", "serial": "S"}, {"stage": "installed", "host_key": "SHA256:x"}):
+    for report in ({"stage": "started", "serial": "S"}, {"stage": "installed", "host_key": KEY}):
         urllib.request.urlopen(f"{url}report", json.dumps(report).encode(), timeout=10).close()
 
     assert "boot=stead" in before
     assert "stead.mac=52:54:00:ab:00:05 stead.address=127.0.0.1/8" in before
     assert get(f"{url}boot") == plan.FROM_DISK == "#!ipxe\nexit 1\n"
     found = reports.reached(serve.Handler.reports.read_text(), "installed")
-    assert found == {"stage": "installed", "serial": "S", "host_key": "SHA256:x"}
+    assert found == {"stage": "installed", "serial": "S", "host_key": KEY}
 
 
 def test_what_is_no_json_is_no_report(url: str) -> None:

@@ -14,6 +14,8 @@ import pytest
 from ansible.module_utils.slurmstead.install.plan import PORT
 from tests.unit.modules.conftest import RunModule, load
 
+KEY = "SHA256:" + "k" * 43
+
 PLAN = {
     "node": "node5",
     "mac": "52:54:00:AB:00:05",
@@ -71,18 +73,22 @@ def test_the_server_without_rights_can_read_it_whatever_the_umask(
     assert [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("served", "served/served")] == [0o755, 0o644]
 
 
-@pytest.mark.parametrize(("last", "option"), [("127.0.0.5", " --host-key SHA256:x"), ("127.0.0.6", "")])
+@pytest.mark.parametrize(
+    ("last", "key", "option"),
+    [("127.0.0.5", KEY, f" --host-key {KEY}"), ("127.0.0.5", "$(reboot)", ""), ("127.0.0.6", KEY, "")],
+)
 def test_a_machine_that_has_a_system_is_not_installed_and_its_next_step_is_named(
     run_module: RunModule,
     units: list[tuple[str, ...]],
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
     last: str,
+    key: str,
     option: str,
 ) -> None:
     run_module("install_window", state="open", plan={**PLAN, "address": last}, image=str(tmp_path))
     units.clear()
-    (tmp_path / "reports").write_text('{"stage": "started"}\n{"stage": "installed", "host_key": "SHA256:x"}\n')
+    (tmp_path / "reports").write_text(f'{{"stage": "started"}}\n{{"stage": "installed", "host_key": "{key}"}}\n')
     monkeypatch.setattr(load("install_window"), "answers", lambda address: address == "127.0.0.5")
     done = run_module("install_window", state="open", plan=PLAN, image=str(tmp_path))
 
@@ -101,7 +107,7 @@ def test_a_listening_ssh_is_an_answer() -> None:
     ("reports", "failed", "said"),
     [
         (
-            [{"stage": "started"}, {"stage": "writing", "disk": "sda"}, {"stage": "installed", "host_key": "k"}],
+            [{"stage": "started"}, {"stage": "writing", "disk": "sda"}, {"stage": "installed", "host_key": KEY}],
             False,
             "",
         ),
@@ -125,7 +131,7 @@ def test_it_waits_for_what_the_machine_reports(
     assert done.failed == failed
     assert said in (done.message if failed else "")
     if not failed:
-        assert done.result["report"] == {"stage": "installed", "disk": "sda", "host_key": "k"}
+        assert done.result["report"] == {"stage": "installed", "disk": "sda", "host_key": KEY}
     assert ("systemctl", "stop", "slurmstead-install.service") not in units
 
 

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.slurmstead.discover.probe import fingerprint
+from ansible.module_utils.slurmstead.discover.identity import fingerprint
 
 
 @dataclasses.dataclass(frozen=True)

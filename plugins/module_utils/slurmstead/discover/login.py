@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import subprocess
 import tempfile
@@ -12,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.slurmstead.discover.identity import SERIAL
 from ansible.module_utils.slurmstead.reach import remote_call, ssh
 from ansible.module_utils.slurmstead.reach.commands import printable
 
@@ -27,9 +27,6 @@ KEPT = (
 """Variables of control that also count for new machines."""
 
 ALIAS = "slurmstead-discovered"
-
-SERIAL = re.compile(r"[\w .:,/+*#-]*", re.ASCII)
-"""A serial becomes a value of the inventory, where braces would be a template that runs on the operator's computer."""
 
 
 def command(variables: Mapping[str, Any], address: str, user: str, known_hosts: str) -> list[str]:

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import ipaddress
 import json
 import socket
@@ -71,16 +69,6 @@ def host_keys(addresses: Sequence[str]) -> dict[str, list[str]]:
         if len(fields) == 3 and fields[1] in KINDS:
             found.setdefault(fields[0], []).append(f"{fields[1]} {fields[2]}")
     return {address: sorted(keys, key=lambda key: KINDS.index(key.split()[0])) for address, keys in found.items()}
-
-
-def fingerprint(key: str) -> str:
-    """Return the fingerprint of a host key as ssh writes it.
-
-    >>> fingerprint("ssh-ed25519 AAAA")
-    'SHA256:cJ6AyISHokEeHuTfufIqhhSS0gxHZRUMDHlKvXD4FHw'
-    """
-    data = base64.b64decode(key.split()[1])
-    return "SHA256:" + base64.b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
 
 
 def ipmi(addresses: Iterable[str]) -> set[str]:

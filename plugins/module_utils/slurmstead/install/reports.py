@@ -1,10 +1,16 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
-"""What a new machine reported, and whether that is what a run waits for."""
+"""What a new machine reported, of which nothing is trusted, and whether that is what a run waits for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+
+from ansible.module_utils.slurmstead.discover.identity import FINGERPRINT, SERIAL
+from ansible.module_utils.slurmstead.reach.commands import printable
+
+PATTERNS = {"host_key": FINGERPRINT, "serial": SERIAL}
+"""What becomes part of a command or of the inventory; a report of anything else does not count."""
 
 HINTS = {
     "started": "did not boot over the network. Switch it on, and let its firmware boot over the network from the card "
@@ -22,9 +28,19 @@ def latest(text: str) -> list[dict[str, str]]:
     """
     found: list[dict[str, str]] = []
     for line in text.splitlines():
-        report = json.loads(line)
+        report = _read(line)
         found = [report] if report["stage"] == "started" else [*found, report]
     return found
+
+
+def _read(line: str) -> dict[str, str]:
+    """Return a report.
+
+    >>> _read('{"stage": "installed", "host_key": "{{ 1 }}"}')
+    {'stage': 'installed'}
+    """
+    texts = {key: printable(str(value)) for key, value in json.loads(line).items()}
+    return {key: text for key, text in texts.items() if key not in PATTERNS or PATTERNS[key].fullmatch(text)}
 
 
 def reached(text: str, stage: str) -> Mapping[str, str] | None:

@@ -3,7 +3,9 @@
 import pytest
 
 from slurmstead.cluster import install, operations
-from slurmstead.errors import ExitCode, TaskError
+from slurmstead.errors import CheckFailed, ExitCode, TaskError
+from slurmstead.runner.events import HostEnded, Status, Task
+from slurmstead.runner.outcome import Result
 
 SITE = """\
 all:
@@ -18,6 +20,12 @@ nfs_server: {hosts: {head: }}
 workers: {hosts: {new: , bare: , far: }}
 """
 INSTALLED = install.Installed("CZJ1", "/dev/sda (serial A1)", "SHA256:key")
+
+
+def reported(**report):
+    """The result of a run in which the machine reported this."""
+    task = Task("1", "Wait until it is installed", action="install_window")
+    return Result("install-machine.yml", ended=[HostEnded(task, "head", Status.OK, result={"report": report})])
 
 
 @pytest.fixture
@@ -85,6 +93,18 @@ def test_without_a_router_nothing_is_installed(ran, stead, project, capsys):
     assert stead("install", "new", "-i", project.path / "hosts.yml") == ExitCode.USAGE
     assert "control is not a router" in capsys.readouterr().err
     assert ran == []
+
+
+@pytest.mark.parametrize("key", ["", "{{ lookup('pipe', 'id') }}", "SHA256:" + "k" * 43 + "\n{{ 1 }}"])
+def test_a_host_key_that_is_no_fingerprint_goes_no_further(key):
+    with pytest.raises(CheckFailed, match="did not report the fingerprint"):
+        install.parse(reported(host_key=key))
+
+
+def test_a_serial_that_could_be_a_template_is_left_out():
+    found = install.parse(reported(host_key="SHA256:" + "k" * 43, serial="{{ 1 }}", disk="/dev/sda"))
+
+    assert found == install.Installed("", "/dev/sda", "SHA256:" + "k" * 43)
 
 
 def test_a_failure_after_the_installation_says_how_to_go_on(ran, stead, project, capsys, monkeypatch):

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
+from ansible.module_utils.slurmstead.discover.identity import FINGERPRINT
 from ansible.module_utils.slurmstead.inventory.model import HostViolation, Violation, shown
 from ansible.module_utils.slurmstead.inventory.relations.addresses import used_twice
-
-FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
 
 def host_keys_are_fingerprints(os_host_key: str) -> Iterator[Violation]:
