@@ -10,7 +10,8 @@ short_description: Prove that a machine can be switched off and on
 description:
   - Runs on the control node. C(ready) only looks. C(down) shuts the system down as power saving does, if control can.
     C(up) cuts the supply of a machine that has shut down, sees that it stays silent and no other machine is, and
-    switches it on until its slurmd is ready for jobs.
+    switches it on until its slurmd is ready for jobs. With a BMC, it then does all of this once more, because only now
+    it is certain whose BMC that is.
   - Never fails because of the machine, so that its task can hide the credentials; see RV(problem).
 attributes:
   check_mode: {support: full}
@@ -36,7 +37,8 @@ RETURN = r"""
 problem: {description: What does not work; empty if it works., type: str, returned: always}
 started: {description: When slurmd started., type: str, returned: C(ready)}
 supply: {description: Whether the device says that it is on; null if it cannot tell., type: bool, returned: C(ready)}
-seconds: {description: How long it took; null if control cannot do it., type: float, returned: C(down) and C(up)}
+off: {description: How long the shutdown by its BMC took; null if it has none., type: float, returned: C(up)}
+seconds: {description: How long it took; null if control must not do it., type: float, returned: C(down) and C(up)}
 """
 
 
@@ -62,16 +64,15 @@ def main() -> None:
     given, nodes = module.params, Slurm().nodes
     machine = Machine.read(given["machine"])
     if module.check_mode and given["state"] != "ready":
-        module.exit_json(changed=True, problem="", seconds=0.0)
+        module.exit_json(changed=True, problem="", off=None, seconds=0.0)
     try:
         if given["state"] == "ready":
             started, supply = proof.check(machine, nodes)
             module.exit_json(changed=False, problem="", started=started, supply=supply)
         if given["state"] == "down":
             module.exit_json(changed=True, problem="", seconds=proof.down(machine))
-        proof.cut(machine, given["others"])
-        taken = proof.wake(machine, given["started"], nodes, given["deadline"])
-        module.exit_json(changed=True, problem="", seconds=taken)
+        off, taken = proof.up(machine, given["started"], given["others"], nodes, given["deadline"])
+        module.exit_json(changed=True, problem="", off=off, seconds=taken)
     except PowerError as error:
         module.exit_json(changed=given["state"] != "ready", problem=f"{machine.name}: {error}")
 

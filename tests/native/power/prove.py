@@ -21,8 +21,9 @@ def main() -> None:
     machine, nodes = machines[sys.argv[1]], Slurm().nodes
     started, _ = proof.check(machine, nodes)
     off = proof.down(machine)
-    proof.cut(machine, {name: one.host for name, one in machines.items() if one is not machine})
-    print(json.dumps({"off": off, "on": proof.wake(machine, started, nodes, 60)}))
+    others = {name: one.host for name, one in machines.items() if one is not machine}
+    _, taken = proof.up(machine, started, others, nodes, 60)
+    print(json.dumps({"off": off, "on": taken}))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import functools
 import pathlib
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from ansible.module_utils.slurmstead.power.model import Machine, PowerError
 from ansible.module_utils.slurmstead.power.switch import switch
 from tests import power_devices as devices
 
-OLD, NEW = "2026-11-25T10:00:00", "2026-11-25T11:00:00"
+STARTS = ("2026-11-25T10:00:00", "2026-11-25T11:00:00", "2026-11-25T12:00:00")
 
 
 @dataclasses.dataclass
@@ -35,8 +36,8 @@ class World:
         return not (machine.name == "node1" and self.halted)
 
     def nodes(self) -> dict[str, dict[str, str]]:
-        back = "On" in self.device.switched and self.registers
-        return {"node1": {"State": "IDLE+DRAIN", "Reason": "x", "SlurmdStartTime": NEW if back else OLD}}
+        boots = self.device.switched.count("On") if self.registers else 0
+        return {"node1": {"State": "IDLE+DRAIN", "Reason": "x", "SlurmdStartTime": STARTS[boots]}}
 
 
 @pytest.fixture
@@ -55,14 +56,13 @@ def world(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[W
 def test_a_machine_that_obeys_is_off_and_on_again_and_measured(world: World) -> None:
     started, supply = proof.check(world.machine, world.nodes)
     down = proof.down(world.machine)
-    proof.cut(world.machine, {"node2": "node2"})
-    off = not world.device.on
-    taken = proof.wake(world.machine, started, world.nodes, 5)
+    world.device.on = False  # Its system was shut down over ssh.
+    off, taken = proof.up(world.machine, started, {"node2": "node2"}, world.nodes, 5)
 
     assert supply
-    assert off
-    assert world.device.switched == ["GracefulShutdown", "On"]
-    assert down is not None
+    assert down is None
+    assert world.device.switched == ["On", "GracefulShutdown", "On"]
+    assert off is not None
     assert 0 <= taken < 5
 
 
@@ -82,11 +82,13 @@ def test_a_device_that_says_off_of_a_machine_that_answers_is_anothers(world: Wor
         proof.check(world.machine, world.nodes)
 
 
-def test_a_bmc_that_does_not_notice_the_shutdown_cuts_nothing(world: World) -> None:
-    world.wired_to, world.halted = "node2", True
+def test_a_bmc_of_another_machine_switches_nothing(world: World) -> None:
+    world.wired_to = "node2"
+    assert proof.down(world.machine) is None
+    world.halted = True
 
     with pytest.raises(PowerError, match="nothing was cut"):
-        proof.cut(world.machine, {"node2": "node2"})
+        proof.up(world.machine, STARTS[0], {"node2": "node2"}, world.nodes, 5)
 
     assert world.device.switched == []
 
@@ -111,20 +113,27 @@ def test_a_device_that_accepts_and_does_nothing_is_reported(world: World, monkey
         proof.cut(world.machine, {})
 
 
-def test_a_system_that_ignores_its_button_is_not_cut(world: World) -> None:
-    world.device.lies = True
+def test_a_system_that_ignores_its_button_is_not_cut(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.device.on = False
+    wake = proof.wake
 
+    def lie_afterwards(*words: Any) -> float:
+        taken = wake(*words)
+        world.device.lies = True
+        return taken
+
+    monkeypatch.setattr(proof, "wake", lie_afterwards)
     with pytest.raises(PowerError, match="still answers"):
-        proof.down(world.machine)
+        proof.up(world.machine, STARTS[0], {}, world.nodes, 5)
 
-    assert world.device.switched == ["GracefulShutdown"]
+    assert world.device.switched == ["On", "GracefulShutdown"]
 
 
 def test_what_slurmctld_knew_before_does_not_count_as_registered(world: World) -> None:
     world.device.on, world.registers = False, False
 
     with pytest.raises(PowerError, match="has not registered yet"):
-        proof.wake(world.machine, OLD, world.nodes, 0.3)
+        proof.wake(world.machine, STARTS[0], world.nodes, 0.3)
 
 
 def test_control_does_not_shut_down_by_ssh_what_does_not_know_its_key(

@@ -52,12 +52,40 @@ def check(machine: Machine, nodes: Nodes) -> tuple[str, bool | None]:
 def down(machine: Machine) -> float | None:
     """Shut the system down as power saving does; returns the seconds until it was silent.
 
-    Returns None if control cannot: the machine accepts its key only after an `up` with power_idle for this machine.
+    Returns None if the operator's computer has to do it. The machine accepts control's key only after an `up` with
+    power_idle for this machine. And a BMC may be that of another machine, which has jobs: see `up`.
 
     :raises PowerError: it was not told, or still answers
     """
-    if not method(machine).orderly and not watch.may_sleep(machine.name):
+    if machine.method in MEASURES or not (method(machine).orderly or watch.may_sleep(machine.name)):
         return None
+    return _shut_down(machine)
+
+
+def up(
+    machine: Machine, started: str, others: Mapping[str, str], nodes: Nodes, deadline: float
+) -> tuple[float | None, float]:
+    """Cut the supply of a machine that has shut down, and switch it on again.
+
+    A BMC has then shown whose it is. So only now it shuts the system down as power saving does, and all is repeated.
+
+    :param started: as `check` returned it
+    :param others: addresses of the other machines by name
+    :param deadline: seconds for a boot
+    :return: seconds until the system was silent, None without a BMC; seconds until its slurmd was ready for jobs
+    :raises PowerError: see `cut` and `wake`
+    """
+    cut(machine, others)
+    taken = wake(machine, started, nodes, deadline)
+    if machine.method not in MEASURES:
+        return None, taken
+    started = nodes()[machine.name]["SlurmdStartTime"]
+    off = _shut_down(machine)
+    cut(machine, others)
+    return off, wake(machine, started, nodes, deadline)
+
+
+def _shut_down(machine: Machine) -> float:
     began = time.monotonic()
     shutdown.shut_down(machine)
     if wait_while(lambda: shutdown.answers(machine), SHUTDOWN, PAUSE):
