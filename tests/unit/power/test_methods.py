@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ansible.module_utils.slurmstead.power import model, plug, wake_on_lan
+from ansible.module_utils.slurmstead.power import ipmi, model, plug, wake_on_lan
 from ansible.module_utils.slurmstead.power.methods import METHODS, method
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
 from tests import power_devices as devices
@@ -177,6 +177,22 @@ def test_a_command_gets_the_password_in_its_environment(tmp_path: pathlib.Path) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        (
+            "Set Session Privilege Level to ADMINISTRATOR failed\nError: Unable to establish IPMI v2 / RMCP+ session",
+            False,
+        ),
+        ("Set Session Privilege Level to ADMINISTRATOR failed: Insufficient privilege level", True),
+        ("RAKP 2 message indicates an error : unauthorized name", True),
+    ],
+)
+def test_a_lost_answer_of_ipmi_is_no_refusal(said: str, refused: bool) -> None:
+    """The messages of src/plugins/lanplus/lanplus.c."""
+    assert bool(ipmi.REFUSED.search(said)) is refused
+
+
 def test_ipmi_against_the_simulator_of_openipmi(tmp_path: pathlib.Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))

@@ -10,8 +10,14 @@ import subprocess
 from ansible.module_utils.slurmstead.power import address
 from ansible.module_utils.slurmstead.power.model import Machine, PowerError, RefusedError
 
-REFUSED = re.compile("unauthorized|password|privilege|RAKP 2 HMAC|invalid user name", re.IGNORECASE)
-"""ipmitool's errors when a BMC does not accept user or password."""
+REFUSED = re.compile(
+    r"unauthorized|password|privilege(?! level to \w+ failed$)|RAKP 2 HMAC|invalid user name",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""ipmitool's errors when a BMC does not accept user or password.
+
+"Set Session Privilege Level to ADMINISTRATOR failed" without a reason is a BMC that did not answer (lanplus.c).
+"""
 
 STATUS = re.compile(r"Chassis Power is (on|off)")
 
