@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import threading
 from collections.abc import Mapping
 
 import pytest
@@ -104,8 +105,19 @@ def test_a_machine_that_is_on_although_slurm_powered_it_down_is_not_woken_but_no
     found = sleepers(slurm, answering="node2 node3").begin(wake=wake, deadline=0, check_mode=False)
 
     assert slurm.shown["node2"]["State"] == "IDLE+POWERED_DOWN+DRAIN"
-    assert "node2" not in (*found.asleep, *found.woken)
-    assert found.asleep == (() if wake else ("node3",))
+    assert slurm.shown["node3"]["State"] == "IDLE+POWERING_DOWN+DRAIN"
+    assert (found.asleep, found.woken) == (("node3",), ())
+
+
+def test_a_machine_that_goes_down_is_woken_when_it_is_down() -> None:
+    slurm = Nodes({"node2": "IDLE+POWERING_DOWN"})
+    timer = threading.Timer(0.1, lambda: slurm.shown["node2"].update(State=ASLEEP))
+    timer.start()
+    rising = Sleepers(["node2"], "up", slurm, lambda _: "POWERING_UP" in slurm.shown["node2"]["State"])
+    found = rising.begin(wake=True, deadline=5, check_mode=False)
+
+    assert found.woken == ("node2",)
+    assert slurm.shown["node2"]["State"] == "IDLE+POWERING_UP"
 
 
 def test_a_machine_that_slurm_wakes_already_is_waited_for() -> None:

@@ -29,6 +29,7 @@ COVERS = {"up": ("up", "rotate-key"), "upgrade": ("upgrade",)}
 
 FILE = pathlib.Path("/var/lib/slurmstead/power/missed.json")
 
+FALLS = frozenset({"POWERING_DOWN"})
 PAUSE = 2.0
 REGISTER = 60.0
 """Seconds in which slurmd of a machine that answers should register. One with an old MUNGE key cannot."""
@@ -81,20 +82,23 @@ class Sleepers:
         """
         sleeping = self._with(FALLING)
         # Slurm would wait for another boot of a machine that is on already, for example by its button.
-        dark = {*self._silent(sleeping), *(name for name in sleeping if "POWERING_DOWN" in flags(sleeping[name]))}
+        dark = {*self._silent(sleeping), *(name for name in sleeping if FALLS & flags(sleeping[name]))}
         if check_mode:
             return Found(asleep=tuple(sorted(dark)))
         # At once: a job that comes now must not be given to them. One that is on may be shutting down.
         noted = self._note({name: shown for name, shown in sleeping.items() if not wake or name not in dark})
         # If one that an administrator took out of service did not wake, Slurm would drop that decision.
         wanted = {name for name in dark if wake and self._is_free(sleeping[name])}
+        # Slurm ignores a request to wake what has not gone down completely.
+        falling = wait_while(lambda: self._with(FALLS).keys() & wanted, deadline, PAUSE)
+        wanted -= falling
         self.slurm.wake(sorted(wanted))
         waking = {**self._with(RISING), **{name: sleeping[name] for name in wanted}}
         silent = wait_while(lambda: self._silent(waking), deadline, PAUSE)
         if waking.keys() - set(silent):
             wait_while(lambda: self._with(RISING).keys() & waking.keys() - set(silent), REGISTER, PAUSE)
         nodes = self.slurm.nodes()
-        noted = self._note({name: nodes[name] for name in silent if name in nodes}) or noted
+        noted = self._note({name: nodes[name] for name in (*silent, *falling) if name in nodes}) or noted
         woken = sorted(waking.keys() - set(silent))
         asleep = sorted({*(dark - wanted), *silent} - set(woken))
         said = [f"{compress(woken)} woken"] if woken else []
