@@ -29,6 +29,7 @@ ENDING = node("IDLE", "COMPLETING", "POWERED_DOWN")
 UNDRAINED = node("IDLE", "COMPLETING", "NOT_RESPONDING", "POWERED_DOWN")
 UNDER_JOB = node("MIXED", "POWERED_DOWN")
 LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
+GIVEN_UP = Seen(node("DOWN", "POWERED_DOWN", failed_at=100), 1000, answers=True, supply=True)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,10 @@ LOST = Node.read({"State": "UNKNOWN+POWER_DOWN+NOT_RESPONDING"})
             Memory(failures=2),
             Act.GIVE_UP,
         ),
+        # Slurm gave up, and it still boots.
+        (GIVEN_UP, Memory(), None),
+        (GIVEN_UP, Memory(failed_at=100, failures=1, appeared=500), None),
+        (GIVEN_UP, Memory(failed_at=100, failures=1, appeared=400), Act.SHUT_DOWN),
     ],
 )
 def test_each_contradiction_is_put_right(seen: Seen, memory: Memory, act: Act | None) -> None:

@@ -175,7 +175,9 @@ def _awake(seen: Seen, memory: Memory) -> Decision:
 def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     node = seen.node
     if node.failed_at and node.failed_at != memory.failed_at:
-        memory = dataclasses.replace(memory, failed_at=node.failed_at, failures=memory.failures + 1)
+        # One that is on may boot slowly: it has the same time again to register.
+        appeared = 0.0 if seen.off else seen.now
+        memory = dataclasses.replace(memory, failed_at=node.failed_at, failures=memory.failures + 1, appeared=appeared)
     missed = (memory.missed or seen.now) if node.runs_jobs and "POWERED_DOWN" in node.flags else 0.0
     memory = dataclasses.replace(memory, missed=missed)
     if node.runs_jobs:
