@@ -162,9 +162,18 @@ def test_a_defect_with_one_machine_does_not_keep_the_others_awake(
     assert [note.partition(" ")[0] for note in notes] == ["node1", "node2", "node2"]
 
 
-@pytest.mark.parametrize("state", ["IDLE", "IDLE+NOT_RESPONDING", "DOWN+NOT_RESPONDING", "DOWN+POWERED_DOWN"])
-def test_what_a_person_drains_during_a_look_stays_drained(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, state: str
+@pytest.mark.parametrize(
+    ("state", "decided"),
+    [
+        ("IDLE", "IDLE+DRAIN"),
+        ("IDLE+NOT_RESPONDING", "IDLE+NOT_RESPONDING+DRAIN"),
+        ("DOWN+NOT_RESPONDING", "DOWN+NOT_RESPONDING+DRAIN"),
+        ("DOWN+POWERED_DOWN", "DOWN+POWERED_DOWN+DRAIN"),
+        ("DOWN+POWERED_DOWN", "DOWN+POWERED_DOWN"),
+    ],
+)
+def test_what_a_person_takes_out_of_service_during_a_look_stays_so(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, state: str, decided: str
 ) -> None:
     """slurmctld drops the drain of a node that it is told to power down, and of one that it is told to resume."""
     signed = "Reason=ResumeTimeout reached [slurm@2026-11-25T10:00:00]" if "DOWN" in state else ""
@@ -176,7 +185,7 @@ def test_what_a_person_drains_during_a_look_stays_drained(
         return 0, shown[-1], ""
 
     def slow(_: Machine) -> bool:
-        shown.append(f"NodeName=node1 State={state}+DRAIN Reason=fan [root@2026-11-25T11:00:00]\n")
+        shown.append(f"NodeName=node1 State={decided} Reason=fan [root@2026-11-25T11:00:00]\n")
         return state == "IDLE"
 
     monkeypatch.setattr(watch, "run", run)

@@ -297,8 +297,8 @@ class Watch:
 
     def _has_changed(self, name: str) -> bool:
         """Say whether a node has another state than when the look began: a power_down would undo a drain since then."""
-        shown = (self._show(name) or {}).get(name)
-        return shown is None or Node.read(shown).flags != self.nodes[name].flags
+        shown, before = (self._show(name) or {}).get(name), self.nodes[name]
+        return shown is None or dataclasses.replace(Node.read(shown), idle_since=before.idle_since) != before
 
     def _update(self, name: str, *words: str) -> None:
         code, _, said = run("scontrol", "update", f"nodename={name}", *words, seconds=30)
