@@ -196,7 +196,9 @@ def test_what_sleeping_machines_miss_is_done_before_their_next_job(lab: Any, rac
     rack.stead("power", "on", first)
     rack.until(lambda: rack.has_ended(jobs[0]), BOOT, "the job on the machine that was switched on has ended")
     asleep = set(lab.workers) - rack.on
-    rack.stead("up", "--wake")
+    rack.stead("rotate-key", "--wake")
+    left = rack.scontrol(f"sinfo --noheader --nodes={second} --format=%E").strip()
+    rack.stead("up")
     rack.until(lambda: rack.has_ended(jobs[1]), BOOT, "the job on the woken machine has ended")
     rack.scontrol(f"scancel {keeps_awake}")
 
@@ -204,6 +206,7 @@ def test_what_sleeping_machines_miss_is_done_before_their_next_job(lab: Any, rac
     assert f"{first}, {second} sleep" in rotated
     assert f"{first} missed while asleep: up, rotate-key" in reasons
     assert asleep == {second}
+    assert left == "missed while asleep: up"
 
 
 def test_a_magic_packet_wakes_a_machine(lab: Any, rack: Rack, tmp_path: pathlib.Path) -> None:
