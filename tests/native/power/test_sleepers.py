@@ -63,6 +63,13 @@ def test_a_machine_that_is_just_going_to_sleep_is_noted_too(rack: Rack) -> None:
     assert "missed while asleep: up" in shown
 
 
+def test_a_machine_that_is_just_going_to_sleep_is_woken_when_it_is_down(rack: Rack) -> None:
+    rack.until(lambda: "POWERING_DOWN" in rack.state("node2"), 60, "node2 goes down")
+    found = rack.miss("wake", "up", ["node2"])
+
+    assert (found["woken"], found["asleep"]) == (["node2"], [])
+
+
 def shown(rack: Rack, name: str) -> tuple[str, str]:
     """Return state and reason of a node; 22.05 also marks that it does not respond."""
     reason = rack.cluster.run("sinfo", "--noheader", f"--nodes={name}", "--format=%E")
