@@ -50,9 +50,10 @@ def apply(out: Console, messages: Console, inventory: pathlib.Path, left: str, *
 
     :param left: what is still the case if the run fails
     :raises SteadError: the run failed
+    :raises CheckFailed: the run succeeded without a task on control
     """
     try:
-        operations.run(
+        result = operations.run(
             *(out, messages, "reload-vpn.yml", inventory),
             limit=",".join(operations.groups(inventory)["control"]),
             plain=plain,
@@ -60,3 +61,6 @@ def apply(out: Console, messages: Console, inventory: pathlib.Path, left: str, *
     except SteadError as error:
         error.hint = f"{left} `scripts/stead up --tags vpn` applies the file. {error.hint}".strip()
         raise
+    # Where vpn_enabled is not set any more, this playbook does not know whether control still has the VPN.
+    if not result.results_of("config_files"):
+        raise CheckFailed("control was not changed", f"{left} `scripts/stead up` applies the inventory.")

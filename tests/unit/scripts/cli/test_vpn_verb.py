@@ -11,16 +11,19 @@ import yaml
 
 from slurmstead.cluster import vpn
 from slurmstead.errors import ExitCode
+from slurmstead.runner.outcome import Result
 from slurmstead.site import vpn as site
 
 CONTROL = "A" * 42 + "E="
 OTHER = "B" * 42 + "E="
 APPLY = """
 - name: Note what control gets
-  ansible.builtin.copy:
-    src: {book}
-    dest: {applied}
-    mode: "0644"
+  config_files:
+    files:
+      - path: {applied}
+        content: "{{{{ lookup('ansible.builtin.file', '{book}', rstrip=false) }}}}"
+        owner: "{{{{ lookup('ansible.builtin.pipe', 'id -un') }}}}"
+        group: "{{{{ lookup('ansible.builtin.pipe', 'id -gn') }}}}"
 """
 SHOW = """
 - name: Read
@@ -88,6 +91,21 @@ def test_where_control_does_not_get_the_file_the_command_says_what_is_the_case(c
     assert "laptop is not accepted by control yet. `scripts/stead up --tags vpn` applies the file" in said(capsys)
     assert stead("vpn", "remove", "laptop", *words) == ExitCode.TASK_FAILED
     assert "Control still accepts laptop." in said(capsys)
+
+
+@pytest.mark.parametrize("verb", ["add", "remove"])
+def test_a_run_that_did_not_touch_control_is_no_success(listed, stead, capsys, monkeypatch, verb):
+    known = vpn.Control(CONTROL, "home.example.org", "10.79.0.0/24", 51820, {})
+    monkeypatch.setattr(vpn, "state", lambda *_, **__: known)
+    monkeypatch.setattr(vpn.operations, "groups", lambda _: {"control": ["control"]})
+    monkeypatch.setattr(vpn.operations, "run", lambda *_, **__: Result("reload-vpn.yml"))
+    words = {"add": ("desk", "--key", CONTROL), "remove": ("laptop",)}[verb]
+
+    assert stead("vpn", verb, *words, *listed) == ExitCode.CHECK_FAILED
+    said = capsys.readouterr()
+    assert "control was not changed" in said.err
+    assert "`scripts/stead up` applies the inventory." in " ".join(said.err.split())
+    assert "no longer accepted" not in said.out
 
 
 def said(capsys):
