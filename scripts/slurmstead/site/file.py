@@ -5,16 +5,24 @@ import pathlib
 import tempfile
 
 from slurmstead.errors import InventoryError, UsageError
+from slurmstead.paths import ROOT
 
 
 def beside(inventory: pathlib.Path, name: str) -> pathlib.Path:
     """Return the path of a file in `files/` of a site.
 
     :raises InventoryError: there is no such site
+    :raises UsageError: Ansible would use the project's `files/`, and not any more once the site has one
     """
     if not inventory.exists():
         raise InventoryError(f"{inventory} does not exist", "Name your site, or its hosts.yml, with -i.")
-    return (inventory if inventory.is_dir() else inventory.parent) / "files" / name
+    own, shared = (inventory if inventory.is_dir() else inventory.parent) / "files", ROOT / "files"
+    if not own.is_dir() and shared.is_dir() and any(path.name != "README.md" for path in shared.iterdir()):
+        raise UsageError(
+            f"there is no {own}, so `scripts/stead up` uses {shared}; a new directory would replace all of it",
+            f"Run `cp -a {shared} {own.parent}/`, then this command again. Nothing was changed.",
+        )
+    return own / name
 
 
 def read(path: pathlib.Path) -> str:
