@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import socket
+import subprocess
 import sys
 import time
 
@@ -129,6 +130,24 @@ def test_the_login_accepts_only_the_key_that_control_saw_and_goes_through_contro
     assert "-o Port=%%p" in proxy
     assert proxy.endswith("-W '[%h]:%p' ann@192.0.2.1 --")
     assert "root@10.77.0.203" in words
+
+
+def test_only_the_keys_of_the_way_to_control_count_for_a_new_machine() -> None:
+    control = {
+        "ansible_host": "192.0.2.1",
+        "ansible_ssh_common_args": "-A -J ann@192.0.2.9 -i /key -o 'IdentityFile /other' -o ForwardX11=yes",
+        "ansible_ssh_extra_args": "-oidentitiesonly=yes -o CertificateFile=/cert -L 8080:localhost:80",
+    }
+    words = login.command(control, "10.77.0.203", "root", "/tmp/known")
+    done = subprocess.run(["ssh", "-F", "none", "-G", *words[1:]], capture_output=True, text=True, check=False)
+    found = set(done.stdout.splitlines())
+
+    assert done.returncode == 0, done.stderr
+    assert {"forwardagent no", "forwardx11 no", "hostname 10.77.0.203", "identitiesonly yes"} <= found
+    assert {"identityfile /other", "certificatefile /cert"} <= found
+    assert words[words.index("-i") + 1] == "/key"
+    assert not [line for line in found if line.startswith("localforward")]
+    assert "-J ann@192.0.2.9" in next(word for word in words if word.startswith("ProxyCommand="))
 
 
 def test_control_that_is_this_computer_needs_no_proxy() -> None:

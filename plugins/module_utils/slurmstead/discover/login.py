@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import tempfile
@@ -18,13 +19,11 @@ from ansible.module_utils.slurmstead.reach.commands import printable
 SECONDS = 240
 """Time limit of a measurement: each disk is read for up to 30 s, four at a time."""
 
-KEPT = (
-    "ansible_private_key_file",
-    "ansible_ssh_common_args",
-    "ansible_ssh_extra_args",
-    "ansible_ssh_private_key_file",
-)
+KEPT = ("ansible_private_key_file", "ansible_ssh_private_key_file")
 """Variables of control that also count for new machines."""
+
+KEY_OPTIONS = ("certificatefile", "identitiesonly", "identityagent", "identityfile")
+"""Options of ssh_config(5) that name keys."""
 
 ALIAS = "slurmstead-discovered"
 
@@ -46,10 +45,30 @@ def command(variables: Mapping[str, Any], address: str, user: str, known_hosts: 
         "UserKnownHostsFile": known_hosts,
     }
     words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
-    # The key may be in any of them. Of an option that is given twice, ssh takes the first.
     kept = {name: variables[name] for name in KEPT if variables.get(name)}
-    target = {**kept, "ansible_host": address, "ansible_user": user}
+    target = {**kept, "ansible_ssh_common_args": keys(variables), "ansible_host": address, "ansible_user": user}
     return ssh.command_on(target, address, ssh.as_root("/usr/bin/python3", "-IS", "-"), words)
+
+
+def keys(variables: Mapping[str, Any]) -> str:
+    """Return what names keys in the arguments of ssh for control. The others are for the way to control only.
+
+    With -J, ssh refuses a ProxyCommand, and -A forwards the agent whatever ForwardAgent is.
+
+    >>> keys({"ansible_ssh_common_args": "-A -J ann@jump -i key", "ansible_ssh_extra_args": "-oIdentitiesOnly=yes"})
+    '-i key -o IdentitiesOnly=yes'
+    """
+    given = (str(variables.get(f"ansible_ssh_{name}_args") or "") for name in ("common", "extra"))
+    words, kept = iter(shlex.split(" ".join(given))), []
+    for word in words:
+        flag, value = word[:2], word[2:]
+        if flag not in ("-i", "-o"):
+            continue
+        value = value or next(words, "")
+        # ssh accepts a space or an equals sign between an option's name and its value.
+        if flag == "-i" or re.split(r"[\s=]", value.strip(), maxsplit=1)[0].lower() in KEY_OPTIONS:
+            kept += [flag, value]
+    return shlex.join(kept)
 
 
 def proxy(variables: Mapping[str, Any]) -> str:
