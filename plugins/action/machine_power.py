@@ -65,10 +65,29 @@ class Machine:
             return 255, f"no login within {LOGIN_SECONDS} s"
         return done.returncode, done.stderr.strip()
 
-    def is_on(self) -> bool:
-        """Return whether it answers, even with a refusal."""
+    def look(self) -> tuple[bool, str]:
+        """Return whether it answers, even with a refusal; if it does not, also why that proves nothing about it."""
         code, said = self.run("true")
-        return not (code and machine_answer.is_silent(said))
+        if not (code and machine_answer.is_silent(said)):
+            return True, ""
+        other = machine_answer.silent_on_the_way(said, self.addresses())
+        return False, other and f"{other}, on the way to {self.name}, does not answer"
+
+    def is_on(self) -> bool:
+        """Return whether it answers.
+
+        :raises AnsibleActionFail: that is not known, because a jump host does not answer
+        """
+        on, unknown = self.look()
+        if unknown:
+            raise AnsibleActionFail(f"{unknown}, so it is not known whether {self.name} is off")
+        return on
+
+    def addresses(self) -> set[str]:
+        """Return the addresses that ssh prints for the machine itself; its own configuration may name them."""
+        command = ["ssh", "-G", *OPTIONS, *reach.ssh_command(self.variables, self.name)[1:]]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return {line.split()[-1] for line in done.stdout.splitlines() if line.startswith("hostname ")}
 
 
 class ActionModule(ActionBase):
@@ -77,15 +96,16 @@ class ActionModule(ActionBase):
     _requires_connection = False
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Return whether the machine is `on`, and a message in `said`."""
+        """Return whether the machine is `on`, and a message in `said`; `unknown` says why it may be on nevertheless."""
         del tmp
         variables = task_vars or {}
         name = str(variables["inventory_hostname"])
         machine = Machine(name, variables["hostvars"][name])
         deadline = float(self._task.args.get("deadline", 300))
         if self._task.args["state"] == "seen":
-            on = machine.is_on()
-            return {"changed": False, "on": on, "said": "" if on else f"{name} does not answer; is it on?"}
+            on, unknown = machine.look()
+            said = "" if on else f"{name} does not answer; is it on?"
+            return {"changed": False, "on": on, "unknown": unknown, "said": said}
         if self._task.args["state"] == "on":
             return wait_until_on(name, machine, deadline)
         return switch_off(name, machine, deadline, self._task.check_mode)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pathlib
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 import pytest
+import yaml
 
-from ansible.module_utils.slurmstead.reach.answer import is_silent
+from ansible.module_utils.slurmstead.reach.answer import is_silent, silent_on_the_way
 from ansible.module_utils.slurmstead.reach.ssh import as_root
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SPEC = importlib.util.spec_from_file_location("machine_power", ROOT / "plugins/action/machine_power.py")
+assert SPEC is not None and SPEC.loader is not None
+machine_power: Any = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(machine_power)
 
 INVENTORY = """
 all:
@@ -27,6 +34,9 @@ all:
 # `answers` is for one call, and the last one for all that follow.
 SSH = """#!{python}
 import pathlib, sys
+if "-G" in sys.argv:
+    print("hostname 192.0.2.4")
+    sys.exit()
 directory = pathlib.Path("{directory}")
 with (directory / "calls").open("a") as file:
     file.write(" ".join(sys.argv[sys.argv.index("--") + 1 :]) + "\\n")
@@ -40,6 +50,7 @@ if answer != "{login}":
 LOGIN = "the machine accepts logins"
 SILENCE = "ssh: connect to host 192.0.2.4 port 22: No route to host"
 REFUSED = "ssh: connect to host 192.0.2.4 port 22: Connection refused"
+JUMP = "ssh: connect to host 192.0.2.1 port 22: No route to host"
 CLOSED = "Connection to 192.0.2.4 closed by remote host."
 NO_HEARTBEAT = "Timeout, server 192.0.2.4 not responding."
 POWEROFF = shlex.join(as_root("systemctl", "poweroff"))
@@ -101,9 +112,69 @@ def test_only_silence_means_that_a_machine_is_off(said: str, silent: bool) -> No
     assert is_silent(said) is silent
 
 
+END = "kex_exchange_identification: Connection closed by remote host\nConnection closed by UNKNOWN port 65535"
+BEHIND = "channel 0: open failed: connect failed: No route to host\nstdio forwarding failed"
+
+
+@pytest.mark.parametrize(
+    ("said", "other"),
+    [
+        (SILENCE, ""),
+        (f"{BEHIND}\n{END}", ""),
+        (f"{JUMP}\n{END}", "192.0.2.1"),
+        ("ssh: Could not resolve hostname gate: Name or service not known", "gate"),
+        # The first of two jump hosts does not reach the second.
+        (f"{BEHIND}\n{END}\n{END}", "a jump host"),
+    ],
+)
+def test_a_silent_jump_host_says_nothing_about_the_machine(said: str, other: str) -> None:
+    assert is_silent(said)
+    assert silent_on_the_way(said, {"192.0.2.4"}) == other
+
+
+def test_an_address_of_the_users_own_configuration_of_ssh_is_the_machines(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "config").write_text("Host board\nHostName 192.0.2.4\n")
+    machine = machine_power.Machine(
+        "node4", {"ansible_host": "board", "ansible_ssh_common_args": f"-F {tmp_path}/config"}
+    )
+
+    assert machine.addresses() == {"192.0.2.4"}
+
+
+def look_of(said: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a machine about which ssh says this."""
+    machine = machine_power.Machine("node4", {"ansible_host": "192.0.2.4"})
+    monkeypatch.setattr(machine, "run", lambda *_: (255, said))
+    return machine
+
+
+def test_a_machine_behind_a_silent_jump_host_is_not_known_to_be_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = "192.0.2.1, on the way to node4, does not answer"
+    machine = look_of(f"{JUMP}\n{END}", monkeypatch)
+
+    assert machine.look() == (False, why)
+    with pytest.raises(machine_power.AnsibleActionFail, match="so it is not known whether node4 is off"):
+        machine_power.switch_off("node4", machine, 0, check_mode=False)
+    assert look_of(SILENCE, monkeypatch).look() == (False, "")
+
+
+def test_flash_needs_to_know_that_the_machine_is_off() -> None:
+    plays = yaml.safe_load((ROOT / "playbooks/flash-board.yml").read_text())
+    (tasks,) = [play["tasks"] for play in plays if play["name"] == "Check that the module is not in use"]
+    conditions = [task["ansible.builtin.assert"]["that"] for task in tasks if "ansible.builtin.assert" in task]
+
+    assert conditions[1:] == ["not __flashed_seen.on", "not __flashed_seen.unknown"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("answer", "on", "words"), [(SILENCE, "false", "node4 does not answer; is it on?"), (REFUSED, "true", '"said": ""')]
+    ("answer", "on", "words"),
+    [
+        (SILENCE, "false", '"unknown": ""'),
+        (SILENCE, "false", "node4 does not answer; is it on?"),
+        (JUMP, "false", "192.0.2.1, on the way to node4, does not answer"),
+        (REFUSED, "true", '"said": ""'),
+    ],
 )
 def test_a_machine_that_is_off_is_named_and_not_unreachable(machine: Machine, answer: str, on: str, words: str) -> None:
     code, said = machine.run(answer, state="seen")
