@@ -146,6 +146,7 @@ def test_only_the_keys_of_the_way_to_control_count_for_a_new_machine() -> None:
     assert {"forwardagent no", "forwardx11 no", "hostname 10.77.0.203", "identitiesonly yes"} <= found
     assert {"identityfile /other", "certificatefile /cert"} <= found
     assert words[words.index("-i") + 1] == "/key"
+    assert "-F config" in login.keys({"ansible_ssh_common_args": "-F config -J jump"})
     assert not [line for line in found if line.startswith("localforward")]
     assert "-J ann@192.0.2.9" in next(word for word in words if word.startswith("ProxyCommand="))
 

@@ -53,7 +53,8 @@ def command(variables: Mapping[str, Any], address: str, user: str, known_hosts: 
 def keys(variables: Mapping[str, Any]) -> str:
     """Return what names keys in the arguments of ssh for control. The others are for the way to control only.
 
-    With -J, ssh refuses a ProxyCommand, and -A forwards the agent whatever ForwardAgent is.
+    With -J, ssh refuses a ProxyCommand, and -A forwards the agent whatever ForwardAgent is. A file (-F) can name keys,
+    and undoes no option of the command.
 
     >>> keys({"ansible_ssh_common_args": "-A -J ann@jump -i key", "ansible_ssh_extra_args": "-oIdentitiesOnly=yes"})
     '-i key -o IdentitiesOnly=yes'
@@ -62,11 +63,11 @@ def keys(variables: Mapping[str, Any]) -> str:
     words, kept = iter(shlex.split(" ".join(given))), []
     for word in words:
         flag, value = word[:2], word[2:]
-        if flag not in ("-i", "-o"):
+        if flag not in ("-F", "-i", "-o"):
             continue
         value = value or next(words, "")
         # ssh accepts a space or an equals sign between an option's name and its value.
-        if flag == "-i" or re.split(r"[\s=]", value.strip(), maxsplit=1)[0].lower() in KEY_OPTIONS:
+        if flag != "-o" or re.split(r"[\s=]", value.strip(), maxsplit=1)[0].lower() in KEY_OPTIONS:
             kept += [flag, value]
     return shlex.join(kept)
 
