@@ -91,13 +91,15 @@ def programs(directory: str, roles: Iterable[str] = (), below: str = "") -> dict
 def people(directory: str) -> dict[str, Any]:
     """Return the accounts of the people in people.yml of a directory who may use the cluster today.
 
+    `missing` is there, and true, if there is no such file.
+
     :raises AnsibleFilterError: the file has mistakes; validate_inventory reports them before
     """
     path = pathlib.Path(directory, people_file.NAME)
     try:
         status = path.stat()
     except OSError:
-        return {"groups": [], "users": [], "expired": []}
+        return {"groups": [], "users": [], "expired": [], "missing": True}
     return _people(path, people_person.today(), status.st_mtime_ns, status.st_size)
 
 

@@ -35,7 +35,13 @@ options:
     description: Note that the Slurm jobs of users who leave are to be cancelled; for the node of slurmctld.
     type: bool
     default: false
-  expired: {type: list, elements: str, default: [], description: Users who left because their time is over; jobs go on.}
+  people:
+    description: >-
+      More C(groups) and C(users), in the same form; C(expired), names of users who left because their time is over,
+      whose jobs go on; and C(missing), whether the file that lists them is missing. Then a run that would lock users of
+      that file fails and changes nothing.
+    type: dict
+    default: {}
 author: [Slurmstead]
 """
 
@@ -60,6 +66,7 @@ from collections.abc import Collection, Mapping
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible.module_utils.slurmstead.identity import accounts, departures, sessions
+from ansible.module_utils.slurmstead.people.lost import lost_lists
 from ansible.module_utils.slurmstead.reach import durable
 
 SKELETON = pathlib.Path("/etc/skel")
@@ -208,13 +215,16 @@ def main() -> None:
             "home_store": {"type": "path"},
             "by_hand": {"type": "list", "elements": "str", "default": []},
             "cancel_jobs": {"type": "bool", "default": False},
-            "expired": {"type": "list", "elements": "str", "default": []},
+            "people": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
     # All users can enter the directories of keys and homes, whatever root's umask.
     os.umask(0o022)
-    groups, users = accounts.wanted(module.params["groups"], module.params["users"])
+    people = module.params["people"]
+    groups, users = accounts.wanted(
+        module.params["groups"] + people.get("groups", []), module.params["users"] + people.get("users", [])
+    )
     home_root = module.params["home_root"]
     try:
         old = departures.read(departures.RECORD)
@@ -225,9 +235,11 @@ def main() -> None:
     # Ansible's own user became root with sudo, and must not be locked out.
     gone = departures.departed(record, users, {*module.params["by_hand"], os.environ.get("SUDO_USER", "")})
     problems = accounts.conflicts(groups, users, node, gone) + accounts.missing_groups(groups, users, node)
+    # check-machines found the file, but someone may have moved it away since.
+    problems += lost_lists(gone, record, node.users, has_people=not people.get("missing"), has_users=True)
     if problems:
         module.fail_json(msg="; ".join(problems))
-    record = departures.marked(record, gone, module.params["cancel_jobs"], module.params["expired"])
+    record = departures.marked(record, gone, module.params["cancel_jobs"], people.get("expired", []))
     if record != old and not module.check_mode:
         # First, so that the next run completes an interrupted one.
         departures.write(record, departures.RECORD)

@@ -93,7 +93,7 @@ from ansible.module_utils.slurmstead.firewall import sshd
 from ansible.module_utils.slurmstead.hardware import measure, node_lines
 from ansible.module_utils.slurmstead.identity import accounts, departures
 from ansible.module_utils.slurmstead.packages import apt
-from ansible.module_utils.slurmstead.people.person import FIRST
+from ansible.module_utils.slurmstead.people.lost import lost_lists
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.jobs import State, in_words
 from ansible.module_utils.slurmstead.storage import share
@@ -188,31 +188,6 @@ def name_problems(name: str, conf: str, state: Callable[[], State]) -> list[str]
         f"{'has' if len(running) == 1 else 'have'} not ended; slurmctld would not start again under the new name. Call "
         f"it {now} in the inventory until no job runs"
     ]
-
-
-def lost_lists(
-    gone: Mapping[str, int], record: departures.Record, known: Mapping[str, int], has_people: bool, has_users: bool
-) -> list[str]:
-    """Return why a missing people.yml, or accounts_users that is not defined, would lock accounts."""
-    leaving = {name: record[name] for name, uid in gone.items() if known.get(name) == uid and not record[name].left}
-    people = {
-        name
-        for name, made in leaving.items()
-        if (made.uid >= FIRST or has_people if made.in_people is None else made.in_people)
-    }
-    lost = []
-    if people and not has_people:
-        lost += [("files/people.yml is missing", people, "restore the file, or write `people: []` into it")]
-    if (users := leaving.keys() - people) and not has_users:
-        lost += [("accounts_users is not defined", users, "restore it, or write `accounts_users: []`")]
-    return [
-        f"{wrong}, so {_some(sorted(names))} would be locked and lose their jobs; {advice} if all of them leave"
-        for wrong, names, advice in lost
-    ]
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 def release_problems(release: dict[str, str], supported: dict[str, list[str]]) -> list[str]:

@@ -44,6 +44,13 @@ def test_a_directory_that_does_not_exist_has_no_programs(directory: str) -> None
     assert filters.programs(directory) == {}
 
 
+def test_a_missing_file_of_people_is_not_one_without_people(tmp_path: pathlib.Path) -> None:
+    assert filters.people(str(tmp_path)) == {"groups": [], "users": [], "expired": [], "missing": True}
+    (tmp_path / "people.yml").write_text("people: []\n")
+
+    assert filters.people(str(tmp_path)) == {"groups": [], "users": [], "expired": []}
+
+
 def test_the_project_brings_no_drop_ins_of_its_own() -> None:
     assert not [path for path in (ROOT / "files").glob("*") if path.name != "README.md"]
 

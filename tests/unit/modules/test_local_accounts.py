@@ -281,3 +281,65 @@ def test_a_record_that_cannot_be_read_stops_the_run(
 
     assert done.failed
     assert "is not a record of accounts" in done.message
+
+
+@pytest.fixture
+def ann(local_accounts: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> departures.Made:
+    """Ann of people.yml has an account here; her jobs and processes are imagined."""
+    made = departures.Made(10002, in_people=True)
+    known = Known({"ann": 10002}, {"ann": 10002}, {"ann": 10002})
+    monkeypatch.setattr(local_accounts.accounts, "known", lambda: known)
+    monkeypatch.setattr(local_accounts, "end_sessions", lambda module, uids: [])
+    departures.SHADOW.write_text("ann:!:20000:0:99999:7:::\n")
+    departures.write({"ann": made}, departures.RECORD)
+    return made
+
+
+MISSING: dict[str, Any] = {"groups": [], "users": [], "expired": [], "missing": True}
+EMPTY: dict[str, Any] = {"groups": [], "users": [], "expired": []}
+
+
+def test_people_whose_file_disappeared_during_the_run_are_not_locked(
+    run_module: RunModule, ann: departures.Made, tmp_path: pathlib.Path
+) -> None:
+    done = run_module("local_accounts", people=MISSING, home_root="/share/home", cancel_jobs=True)
+
+    assert done.failed
+    assert done.message.startswith("files/people.yml is missing, so ann would be locked and lose their jobs; restore")
+    assert departures.read(departures.RECORD) == {"ann": ann}
+    assert not (tmp_path / "keys").exists()
+
+
+def test_people_whom_an_empty_file_locked_do_not_need_the_file_any_more(
+    run_module: RunModule, ann: departures.Made
+) -> None:
+    left = run_module("local_accounts", people=EMPTY, home_root="/share/home", cancel_jobs=True, check=True)
+    departures.write({"ann": dataclasses.replace(ann, left=True)}, departures.RECORD)
+    departures.SHADOW.write_text("ann:!:20000:0:99999:7::1:\n")
+
+    done = run_module("local_accounts", people=MISSING, home_root="/share/home")
+
+    assert (left.failed, left.result["cancel"]) == (False, ["ann"])
+    assert left.result["made"][0] == "usermod --expiredate 1970-01-02 ann"
+    assert not done.failed
+
+
+def test_a_cluster_that_never_had_people_does_not_need_their_file(
+    local_accounts: types.ModuleType, run_module: RunModule
+) -> None:
+    user, home_root = existing()
+    declared = arguments(user, home_root, people=MISSING)
+
+    assert [run_module("local_accounts", **declared).failed for _ in range(2)] == [False, False]
+
+
+def test_people_get_accounts_like_other_users(local_accounts: types.ModuleType, run_module: RunModule) -> None:
+    people = {
+        "groups": [{"name": "course", "gid": 54322}],
+        "users": [{"name": NEW.name, "uid": NEW.uid, "groups": ["course"]}],
+    }
+
+    done = run_module("local_accounts", people=people, home_root="/share/home", check=True)
+
+    assert done.result["made"][:2] == ["groupadd --gid 54322 course", f"groupadd --gid {NEW.uid} {NEW.name}"]
+    assert done.result["made"][2].endswith(f"--groups course {NEW.name}")
