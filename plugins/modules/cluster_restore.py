@@ -111,6 +111,23 @@ def is_done(store: Store, manifest: Mapping[str, Any], digest: str) -> bool:
     return store.recall(RESTORED).get("sha256") == digest and (state / controller_state.JOBS).exists()
 
 
+def strangers(owners: Mapping[str, int], users: Mapping[str, int]) -> list[str]:
+    """Return a note for each user with jobs in the archive who has no account: no record says that the user left.
+
+    :param owners: numeric ID by name
+    :param users: the same, of users on this node or in the inventory
+
+    >>> strangers({"ann": 2001, "bob": 2002}, {"ann": 2001})[0].partition(";")[0]
+    'bob (2002) has jobs in the archive, but no account here'
+    """
+    return [
+        f"{name} ({number}) has jobs in the archive, but no account here; end them with scancel and the numbers from "
+        "`squeue --all`"
+        for name, number in sorted(owners.items())
+        if name not in users
+    ]
+
+
 def put(
     store: Store,
     manifest: Mapping[str, Any],
@@ -181,11 +198,12 @@ def main() -> None:
             ]
         else:
             has_begun = store.recall(RESTORING).get("sha256") == digest
-            problems = refusals(manifest, target(module, store, slurm, manifest), force or has_begun)
+            current = target(module, store, slurm, manifest)
+            problems = refusals(manifest, current, force or has_begun)
             changed = not problems
             if changed and module.params["content_base64"] and not module.check_mode:
                 _, files = backup_archive.unpack(base64.b64decode(module.params["content_base64"]))
-                notes = put(store, manifest, files, digest)
+                notes = put(store, manifest, files, digest) + strangers(manifest["owners"], current.users)
     except (OSError, KeyError, ValueError, backup_archive.DamagedError) as error:
         problems = [f"the archive cannot be restored: {error}"]
     module.exit_json(changed=changed, problems=problems, notes=notes)
