@@ -73,6 +73,11 @@ RESTORED = "restored"
 RESTORING = "restoring"
 """Name of the note that a restore has begun: the jobs that are here then are the archive's own."""
 
+OLD_KEY = (
+    "the MUNGE key is that of the backup again; if the key was replaced since this backup, run "
+    "`scripts/stead rotate-key` now"
+)
+
 STOP_SECONDS = 120.0
 
 
@@ -136,7 +141,7 @@ def put(
     key: pathlib.Path = munge.KEY,
     user: str = munge.USER,
 ) -> list[str]:
-    """Restore everything; return where the previous files are kept.
+    """Restore everything; return where the previous files are kept, and whether the MUNGE key is another one now.
 
     The configuration comes last: without it slurmctld does not start, so it never starts with a partial restore.
     """
@@ -152,7 +157,8 @@ def put(
     state = backup_archive.below(files, backup_archive.STATE)
     store.directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     store.note(RESTORING, {"sha256": digest})
-    notes = [controller_state.place(state, directory, owner.pw_uid, owner.pw_gid)]
+    kept = [controller_state.place(state, directory, owner.pw_uid, owner.pw_gid)]
+    has_key = key.is_file() and key.read_bytes() == files[backup_archive.KEY]
     if not munge.is_right(files[backup_archive.KEY], key, user):
         munge.write(files[backup_archive.KEY], key, user)
     if backup_archive.RECORDS in files:
@@ -163,11 +169,12 @@ def put(
         if name not in manifest["managed"] and not path.exists():
             content = text.encode(errors="surrogateescape")
             ownership.write(path, content, ownership.of(manifest, name, secret=name == SLURMDBD))
-    notes.append(store.publish({name: text for name, text in texts.items() if name in manifest["managed"]}))
+    kept.append(store.publish({name: text for name, text in texts.items() if name in manifest["managed"]}))
     store.prove()
     store.note(RESTORED, {"sha256": digest, "created": manifest["created"]})
     store.note(RESTORING, {})
-    return [f"the previous files are kept in {path}" for path in notes if path]
+    notes = [f"the previous files are kept in {path}" for path in kept if path]
+    return notes if has_key else [*notes, OLD_KEY]
 
 
 def main() -> None:

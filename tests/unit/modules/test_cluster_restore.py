@@ -73,9 +73,9 @@ def put(
 
 
 def test_everything_is_in_place_and_slurmctld_is_stopped(
-    put: Callable[[], list[str]], ran: list[tuple[str, ...]], tmp_path: pathlib.Path
+    put: Callable[[], list[str]], ran: list[tuple[str, ...]], load_module: LoadModule, tmp_path: pathlib.Path
 ) -> None:
-    assert put() == []
+    assert put() == [load_module("cluster_restore").OLD_KEY]
 
     store = Store(tmp_path / "etc")
     assert controller_state.read(tmp_path / "state") == {"job_state": b"jobs"}
@@ -91,12 +91,24 @@ def test_what_was_there_is_kept_and_said(put: Callable[[], list[str]], tmp_path:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "slurm.conf").write_text("ClusterName=fresh\n")
     (tmp_path / "etc" / "topology.conf").write_text("SwitchName=b\n")
+    (tmp_path / "munge.key").write_bytes(b"key")
 
     kept = [pathlib.Path(note.rpartition(" ")[2]) for note in put()]
 
     assert (kept[0] / "job_state").read_bytes() == b"empty queue"
     assert (kept[1] / "slurm.conf").read_text() == "ClusterName=fresh\n"
     assert Store(tmp_path / "etc").seen()["topology.conf"] == "SwitchName=b\n"
+
+
+def test_a_restore_that_brings_an_old_key_back_says_how_to_replace_it(
+    put: Callable[[], list[str]], tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "munge.key").write_bytes(b"newer")
+
+    (note,) = put()
+
+    assert note.endswith("if the key was replaced since this backup, run `scripts/stead rotate-key` now")
+    assert (tmp_path / "munge.key").read_bytes() == b"key"
 
 
 def test_a_restore_that_was_cut_knows_that_the_jobs_are_its_own(
