@@ -11,7 +11,7 @@ from ansible.module_utils.slurmstead.identity.accounts import wanted
 from ansible.module_utils.slurmstead.people import file, table
 from ansible.module_utils.slurmstead.people.accounts import accounts
 from ansible.module_utils.slurmstead.people.change import changed, difference, merged
-from ansible.module_utils.slurmstead.people.person import People, PeopleError, Person
+from ansible.module_utils.slurmstead.people.person import People, PeopleError, Person, is_public_key, key_itself
 
 
 def key(number: int) -> str:
@@ -126,6 +126,40 @@ def test_all_mistakes_of_a_spreadsheet_are_reported_with_their_lines() -> None:
 )
 def test_a_table_of_another_form_is_refused(content: bytes, wrong: str) -> None:
     assert wrong in mistakes(content)[0]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        "restrict,pty ",
+        'from="10.0.0.0/8,192.168.1.1",command="echo \\"a key\\": ssh-ed25519 AAAA" ',
+        'no-X11-forwarding,expiry-time="20270228",CERT-AUTHORITY  ',
+    ],
+)
+def test_options_of_sshd_can_be_before_a_key(before: str) -> None:
+    assert is_public_key(f"{before}{key(1)} ann@laptop")
+    assert key_itself(f"{before}{key(1)}") == key_itself(key(1))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "# ",
+        "Ann: ",
+        "gateway,10.0.0.1 ",
+        f"{key(2)}, ",
+        "restrict, ",
+        "no-ptyy ",
+        "restrict pty ",
+        "command=ls ",
+        'command="ls ',
+        'command="ls\\" ',
+        "from ",
+    ],
+)
+def test_a_line_that_sshd_ignores_is_not_a_key(before: str) -> None:
+    assert not is_public_key(f"{before}{key(1)}")
 
 
 def test_a_private_key_is_reported_and_never_shown() -> None:

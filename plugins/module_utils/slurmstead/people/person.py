@@ -22,7 +22,14 @@ LAST = 59999
 FIELDS = ("name", "uid", "full_name", "email", "group", "keys", "expires", "state")
 STATES = ("active", "removed")
 
-KEY = re.compile(r"(?:^|\s)((?:ssh|ecdsa|sk)-\S+) +(AAAA[0-9A-Za-z+/]+=*)(?:\s|$)")
+OPTION = (
+    r"(?:(?:(?:no-)?(?:agent-forwarding|port-forwarding|pty|user-rc|x11-forwarding)"
+    r"|cert-authority|no-touch-required|restrict|verify-required)"
+    r"|(?:command|environment|expiry-time|from|permitlisten|permitopen|principals|tunnel)"
+    r'="(?:[^"\\]|\\"|\\(?!"))*")'
+)
+"""An option before a key (sshd(8), AUTHORIZED_KEYS FILE FORMAT). sshd ignores a line with anything else there."""
+KEY = re.compile(rf"\s*(?:(?i:{OPTION}(?:,{OPTION})*) +)?((?:ssh|ecdsa|sk)-\S+) +(AAAA[0-9A-Za-z+/]+=*)(?:\s|$)")
 
 
 @dataclass(frozen=True)
@@ -196,13 +203,13 @@ CHECKS: Mapping[str, Callable[[str], Iterator[Fault]]] = {
 
 def key_itself(key: str) -> str:
     """Return the part of a line of authorized_keys(5) that is the key, without options and comment."""
-    found = KEY.search(key)
+    found = KEY.match(key)
     return found.group(2) if found else ""
 
 
 def is_public_key(key: str) -> bool:
-    """Return whether a line has a complete public key: its parts fill it exactly (RFC 4253, 6.6)."""
-    found = KEY.search(key)
+    """Return whether sshd accepts a line: it has only options before a complete public key (RFC 4253, 6.6)."""
+    found = KEY.match(key)
     if not found or "\n" in key.strip() or not key.isprintable():
         return False
     try:
