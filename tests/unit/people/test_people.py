@@ -259,3 +259,12 @@ def test_a_link_to_a_missing_file_is_not_an_empty_list(tmp_path: pathlib.Path) -
 
     with pytest.raises(PeopleError, match=r"is a link to /nowhere/people\.yml, which does not exist"):
         file.read(tmp_path / "people.yml")
+
+
+@pytest.mark.parametrize("name", ["staff", "users", "video", "input"])
+def test_a_person_cannot_have_the_name_of_a_group_of_the_system(name: str) -> None:
+    """Each person gets a group of that name, but the system has one with another number."""
+    wrong = f"name: {name} is a group of the system, and each person gets a group of that name. Choose another name."
+
+    assert mistakes(f"name\nann\n{name}\n".encode()) == [f"s.csv:3: {wrong}"]
+    assert mistakes(f"people:\n- {{name: {name}, uid: 10001}}\n") == [f"people.yml:2: {wrong}"]

@@ -128,6 +128,13 @@ def check_name(value: str) -> Iterator[Fault]:
         )
 
 
+def _login_name(value: str) -> Iterator[Fault]:
+    yield from check_name(value)
+    if value in SYSTEM_GROUPS - SYSTEM_NAMES:
+        wrong = f"name: {value} is a group of the system, and each person gets a group of that name"
+        yield wrong, "Choose another name"
+
+
 def check_uid(value: str) -> Iterator[Fault]:
     """Yield what is wrong with a number."""
     if not re.fullmatch(r"[0-9]{1,10}", value) or not 1000 <= int(value) <= LAST:
@@ -191,7 +198,7 @@ def _keys(value: tuple[str, ...]) -> Iterator[Fault]:
 
 
 CHECKS: Mapping[str, Callable[[str], Iterator[Fault]]] = {
-    "name": check_name,
+    "name": _login_name,
     "uid": check_uid,
     "full_name": _full_name,
     "email": _email,
