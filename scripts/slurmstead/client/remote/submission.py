@@ -51,6 +51,8 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
         run.mkdir(mode=0o700, exist_ok=True)
         (run / store.MARK).touch()
         (run / "input").mkdir(exist_ok=True)
+        # The sweep counts from now, also if the copy began long ago.
+        os.utime(run)
     before = store.read_json(place.projects / request["project"]) or []
     like = [str(place.run(name) / "input") for name in before if (place.run(name) / "input").is_dir()]
     places = {"directory": str(run), "input": str(run / "input"), "like": like, "incoming": str(place.incoming)}

@@ -39,7 +39,7 @@ def sweep(place: Store) -> None:
         for run in place.runs.iterdir():
             if GONE.fullmatch(run.name):
                 shutil.rmtree(run, ignore_errors=True)
-            elif is_unsubmitted(run) and run.stat().st_mtime < now - ABANDONED_DAYS * DAY:
+            elif is_unsubmitted(run) and _last_change(run) < now - ABANDONED_DAYS * DAY:
                 place.remove(run)
         for left in place.incoming.iterdir():
             # Not st_mtime: it may already be copied from the original file.
@@ -64,6 +64,11 @@ def is_unsubmitted(run: pathlib.Path) -> bool:
     names = os.listdir(run) if store.ID.fullmatch(run.name) and run.is_dir() else []
     left = {name for name in names if not name.startswith((".request.json.", ".ledger.json."))}
     return store.MARK in left and left <= UNSUBMITTED
+
+
+def _last_change(run: pathlib.Path) -> float:
+    """Return when the copy of a run began, or its input last got a file or directory of its own."""
+    return max(path.stat().st_mtime for path in (run, run / "input") if path.exists())
 
 
 def _sweep_build(directory: pathlib.Path, link: pathlib.Path) -> None:

@@ -293,6 +293,24 @@ def test_nothing_but_abandoned_runs_and_copies_is_removed(store: Store, fake_slu
     assert len(fake_slurm.jobs) == 1
 
 
+@pytest.mark.parametrize("sign", ["begun again", "a new file"])
+def test_the_input_of_a_copy_that_goes_on_after_a_week_is_kept(store: Store, fake_slurm: FakeSlurm, sign: str) -> None:
+    run = pathlib.Path(submission.begin(store, REQUEST)["directory"])
+    (run / "input" / "main.py").write_text("print(1)")
+    week_ago = time.time() - 8 * 86400
+    for path in (run / "input", run):
+        os.utime(path, (week_ago, week_ago))
+
+    if sign == "begun again":
+        submission.begin(store, REQUEST)
+    else:
+        (run / "input" / "data").touch()
+    submit(store, id="r2")
+
+    assert (run / "input" / "main.py").exists()
+    assert len(fake_slurm.jobs) == 1
+
+
 @pytest.mark.parametrize("beside", ["work", "log", "ledger.json", "withdrawn"])
 def test_a_directory_of_the_user_becomes_no_run_and_is_not_discarded(
     store: Store, fake_slurm: FakeSlurm, beside: str
