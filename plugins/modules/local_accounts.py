@@ -12,6 +12,7 @@ description:
   - Keys are in C(/etc/ssh/authorized_keys.d); the role C(os) makes sshd read them there (C(AuthorizedKeysFile)).
   - If a name or ID belongs to another account, or a user's group is missing, refuses before it changes anything. Never
     renumbers or removes accounts.
+  - Makes no homes, and fails, while the directory that contains the one of the homes must be mounted and is not.
   - The machine itself locks an account on its day of expiry.
   - Locks the accounts that it created whose users are not declared any more, empties their keys, and ends their
     processes. Homes and numbers stay. A user who is declared again is let in again.
@@ -68,6 +69,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.identity import accounts, departures, sessions
 from ansible.module_utils.slurmstead.people.lost import lost_lists
 from ansible.module_utils.slurmstead.reach import durable
+from ansible.module_utils.slurmstead.storage import share
 
 SKELETON = pathlib.Path("/etc/skel")
 KEYS = pathlib.Path("/etc/ssh/authorized_keys.d")
@@ -199,6 +201,10 @@ def make_homes(module: AnsibleModule, users: list[accounts.User]) -> list[str]:
     store = pathlib.Path(module.params["home_store"])
     homes = {user: store / user.name for user in users if not (store / user.name).exists()}
     if not module.check_mode:
+        if unit := share.unmounted(str(store.parent)):
+            # What is below a mount point is hidden, and keeps the next run from mounting there.
+            wrong = f"{store.parent} is not mounted, so no home can be made there"
+            module.fail_json(msg=f"{wrong}: run `scripts/stead up`, or `systemctl start '{unit}'`")
         store.mkdir(parents=True, exist_ok=True)
         for user, home in homes.items():
             make_home(user, home)

@@ -15,6 +15,7 @@ import pytest
 
 from ansible.module_utils.slurmstead.identity import departures
 from ansible.module_utils.slurmstead.identity.accounts import Group, Known, User
+from ansible.module_utils.slurmstead.storage import mounts, units
 
 RunModule = Callable[..., Any]
 
@@ -190,6 +191,39 @@ def test_homes_are_made_where_they_are_stored_and_never_again(
     assert second.changed is False
     assert (store / user.name / "work").exists()
     assert mode(store) == 0o755
+
+
+@pytest.mark.parametrize("kind", ["not mounted", "mounted", "a directory", "an earlier share"])
+def test_no_home_is_made_below_the_mount_point_of_a_share_that_is_not_mounted(
+    local_accounts: types.ModuleType,
+    run_module: RunModule,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    monkeypatch.setattr(units, "UNITS", tmp_path / "units")
+    place = tmp_path / "srv"
+    units.UNITS.mkdir()
+    place.mkdir()
+    unit = units.UNITS / f"{units.escape(str(place))}.mount"
+    if kind != "a directory":
+        unit.write_text(f"[Unit]\nDescription={units.OLD if kind == 'an earlier share' else 'Volume cluster/share'}\n")
+    seen = [mounts.Mount("253:0", str(place), "ext4", "/dev/dm-0")] if kind == "mounted" else []
+    monkeypatch.setattr(mounts, "mounts", lambda: seen)
+    user, home_root = existing()
+    declared = {**arguments(user, home_root, home_store=str(place / "home")), "users": []}
+
+    tried = run_module("local_accounts", check=True, **declared)
+    done = run_module("local_accounts", **declared)
+
+    assert (tried.failed, done.failed, (place / "home").exists()) == (
+        False, kind == "not mounted", kind != "not mounted"
+    )  # fmt: skip
+    if kind == "not mounted":
+        assert done.message == (
+            f"{place} is not mounted, so no home can be made there: run `scripts/stead up`, or "
+            f"`systemctl start '{unit.name}'`"
+        )
 
 
 def test_check_mode_makes_nothing_and_says_what_it_would(

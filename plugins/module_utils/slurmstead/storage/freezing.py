@@ -35,11 +35,10 @@ def absence(source: str) -> str:
 
     A copy of the empty mount point would lose all files that were copied before.
     """
-    unit = _unit(source)
     if top(source) is not None:
         return ""
-    if unit.exists() and units.OLD not in disks.read_text(unit):
-        return f"{source} is not mounted, so its files are missing: `systemctl start '{unit.name}'` mounts it"
+    if unit := share.unmounted(source):
+        return f"{source} is not mounted, so its files are missing: `systemctl start '{unit}'` mounts it"
     if not share.holds_data(source):
         return f"{source} contains no files: mount its disk, or, if the files are lost, use --leave-data"
     return ""

@@ -60,6 +60,14 @@ def found(source: str, path: str) -> dict[str, Any]:
     }
 
 
+def unmounted(path: str) -> str:
+    """Return the name of the unit that must mount a file system at a path, while nothing is mounted there."""
+    unit = units.UNITS / f"{units.escape(path)}.mount"
+    if any(mount.path == path for mount in mounts.mounts()):
+        return ""
+    return unit.name if unit.exists() and units.OLD not in disks.read_text(unit) else ""
+
+
 def _clients(seen: list[mounts.Mount], path: str) -> Iterator[dict[str, str]]:
     """Yield the shares that this machine mounts: those of our units, and what NFS has mounted at the same paths."""
     paths = {path}
