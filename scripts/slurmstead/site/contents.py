@@ -173,6 +173,12 @@ jupyterhub_names: []  # such as [course.example.org]
 # Jobs can run in images, and experiments on quiet nodes must: docs/sandbox.md.
 sandbox_enabled: true
 sandbox_partitions: [quiet]
+
+# Students can log in to a worker only while they have a job there, and each gets at most this much of control:
+# docs/login.md.
+login_only_with_jobs: true
+login_user_memory: 25%
+login_user_cpus: 2
 """
 
 GITIGNORE = """\

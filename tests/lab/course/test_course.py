@@ -27,6 +27,8 @@ from tests.lab.run import as_person
 STUDENTS = [f"student{number:03}" for number in range(1, 216)]
 STUDENT, PASSWORD = STUDENTS[0], "correct horse battery"
 PICTURES = ("course-invitation", "course-plot")
+CLOSED = "login_only_with_jobs: true"
+"""It needs control groups, which these containers do not have; tests/lab/login makes them some."""
 FUSE = "test -e /dev/fuse || { mknod /dev/fuse c 10 229 && chmod 0666 /dev/fuse; }"
 """Containers have no udev, which makes it on machines."""
 
@@ -83,6 +85,9 @@ def link(lab: Any, site: pathlib.Path, run: Callable[..., str], tmp_path_factory
         said = run(own, *more)
         if " init " in command:
             lab.reach(site)
+            if lab.of_containers:
+                settings = site / "group_vars/all.yml"
+                settings.write_text(settings.read_text().replace(CLOSED, CLOSED.replace("true", "false")))
             lab.everywhere(lambda name: lab.root(name, FUSE), lab.workers)
     lab.wait_until_idle(180)
     links = dict(re.findall(r"^(student\d+)  (https://\S+)$", said, re.MULTILINE))

@@ -80,7 +80,7 @@ def test_a_course_has_notebooks_images_and_a_quiet_node(ann, stead, machines, qu
     variables = yaml.safe_load((ann / "c/group_vars/all.yml").read_text())
     hosts = yaml.safe_load((ann / "c/hosts.yml").read_text())["all"]["hosts"]
 
-    assert variables["jupyterhub_enabled"] is variables["sandbox_enabled"] is True
+    assert variables["jupyterhub_enabled"] is variables["sandbox_enabled"] is variables["login_only_with_jobs"] is True
     assert variables["sandbox_partitions"] == ["quiet"]
     assert [name for name, found in hosts.items() if found.get("slurm_quiet")] == quiet
 
