@@ -17,7 +17,7 @@ from slurmstead.client.head import Head
 from slurmstead.client.records import ENDLESS, Job
 from slurmstead.client.remote import arrays
 from slurmstead.client.settings import Settings, refuse_nul
-from slurmstead.errors import Interrupted, SteadError, UnreachableError, UsageError
+from slurmstead.errors import Interrupted, JobFailed, SteadError, UnreachableError, UsageError
 
 Word = str | bytes | int | float | os.PathLike[str]
 """An argument of a program."""
@@ -161,9 +161,7 @@ def submit(
             if error.signal_number == signal.SIGINT:
                 kept.remember(run, kept.fingerprint, told=True)
             raise
-        except UnreachableError:
-            raise
-        except SteadError:
+        except JobFailed:
             kept.forget()
             raise
         kept.forget()

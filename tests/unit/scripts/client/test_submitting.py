@@ -18,7 +18,7 @@ from slurmstead.client.records import Job
 from slurmstead.client.remote import commands, main
 from slurmstead.client.remote.store import Store
 from slurmstead.client.settings import Settings
-from slurmstead.errors import Interrupted, UnreachableError, UsageError
+from slurmstead.errors import Interrupted, JobFailed, SteadError, TaskError, UnreachableError, UsageError
 
 from .conftest import FakeSlurm
 
@@ -106,6 +106,23 @@ def test_a_run_that_ended_while_the_laptop_slept_is_not_submitted_again(
 
     assert (again.jobs, again.again) == (("1",), True)
     assert submit().jobs == ("2",), "now the user knows"
+
+
+@pytest.mark.parametrize(
+    "error", [TaskError("python3 was killed"), UsageError("squeue was refused")], ids=["task", "usage"]
+)
+def test_a_wait_that_another_error_ends_keeps_the_run(submit: Callable[..., Job], error: SteadError) -> None:
+    with pytest.raises(type(error)):
+        submit(stopped_by(error))
+
+    assert submit().jobs == ("1",)
+
+
+def test_a_wait_that_the_jobs_failure_ends_is_over(submit: Callable[..., Job]) -> None:
+    with pytest.raises(JobFailed):
+        submit(stopped_by(JobFailed("exit code 3")))
+
+    assert submit().jobs == ("2",)
 
 
 def test_a_laptop_with_another_host_name_is_the_same(
