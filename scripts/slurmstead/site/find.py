@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import stat
 
 from slurmstead.errors import InventoryError
 
@@ -30,7 +31,7 @@ def inventory(path: pathlib.Path) -> pathlib.Path:
 def find() -> pathlib.Path:
     """Return the site of a command without `-i`.
 
-    :raises InventoryError: no site was found, or it belongs to another user
+    :raises InventoryError: no site was found, or another user may have created it
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -48,8 +49,20 @@ def find() -> pathlib.Path:
 
 
 def _trusted(site: pathlib.Path) -> pathlib.Path:
-    """Refuse a site that another user has created above the current directory: an inventory can run any program."""
-    owner = (site / MARKER).stat().st_uid
-    if owner not in (os.geteuid(), 0):
-        raise InventoryError(f"the site {site} belongs to another user (uid {owner})", f"If you trust it: -i {site}")
+    """Refuse a site that another user has created above the current directory: an inventory can run any program.
+
+    A link is refused because the owner of its target says nothing about the user who created it.
+    """
+    for path in (site, site / MARKER, site / HOSTS):
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            continue
+        problem = None
+        if status.st_uid not in (os.geteuid(), 0):
+            problem = f"belongs to another user (uid {status.st_uid})"
+        elif stat.S_ISLNK(status.st_mode):
+            problem = "is a symbolic link"
+        if problem:
+            raise InventoryError(f"the site {site} is not used: {path} {problem}", f"If you trust it: -i {site}")
     return site

@@ -119,15 +119,35 @@ def test_an_empty_path_is_not_the_current_directory(site, stead, capsys, monkeyp
     assert "-i is empty" in capsys.readouterr().err
 
 
-def test_a_site_that_another_user_put_above_us_is_not_used(site, monkeypatch):
+@pytest.mark.parametrize("name", [".", find.MARKER, find.HOSTS])
+def test_a_site_that_another_user_put_above_us_is_not_used(site, monkeypatch, name):
     monkeypatch.chdir(site)
-    if os.geteuid() == 0:
-        os.chown(site / find.MARKER, 12345, -1)
-    else:
-        monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    with pytest.raises(InventoryError, match=r"belongs to another user \(uid \d+\)") as refused:
+    real = pathlib.Path.lstat
+
+    def lstat(path):
+        seen = real(path)
+        return os.stat_result((*seen[:4], 12345, *seen[5:])) if path == site / name else seen
+
+    monkeypatch.setattr(pathlib.Path, "lstat", lstat)
+    with pytest.raises(InventoryError, match=r"belongs to another user \(uid 12345\)") as refused:
         find.find()
     assert refused.value.hint == f"If you trust it: -i {site}"
+
+
+@pytest.mark.parametrize("name", [find.MARKER, find.HOSTS])
+def test_a_link_to_a_file_of_root_makes_no_site(site, monkeypatch, name):
+    (site / name).unlink()
+    (site / name).symlink_to("/etc/passwd")
+    monkeypatch.chdir(site)
+    with pytest.raises(InventoryError, match=f"{name} is a symbolic link"):
+        find.find()
+    assert find.inventory(site) == site / find.HOSTS
+
+
+def test_a_site_is_found_through_a_link_to_it(site, monkeypatch):
+    (site.parent / "link").symlink_to(site)
+    monkeypatch.chdir(site.parent / "link" / "group_vars")
+    assert find.find() == site
 
 
 def test_a_directory_that_was_removed_has_no_site(ann, monkeypatch):
