@@ -111,6 +111,9 @@ def choose(given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head:
         if not isinstance(value, str):
             raise UsageError(f"{path}: expected {key} to be a string, seen {value!r}")
     environment = {key: os.environ.get(f"STEAD_{key.upper()}") or None for key in KEYS}
+    if "STEAD_RUN" in os.environ:
+        # In a job STEAD_DIRECTORY is the directory of its own run (remote/job.py).
+        environment["directory"] = None
     places: list[Mapping[str, Any]] = [given, project, environment, own]
     found = {key: next((place[key] for place in places if place.get(key)), None) for key in KEYS}
     if not found["head"]:

@@ -17,7 +17,8 @@ def own_home(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
-    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "STEAD_HEAD", "STEAD_SSH_CONFIG", "STEAD_DIRECTORY"):
+    stead = ("STEAD_HEAD", "STEAD_SSH_CONFIG", "STEAD_DIRECTORY", "STEAD_RUN")
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", *stead):
         monkeypatch.delenv(name, raising=False)
     return home
 

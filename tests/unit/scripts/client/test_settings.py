@@ -144,6 +144,17 @@ def test_the_nearest_place_says_which_head_node(
     assert found == Head(said[0], str(own_home / "lab"))
 
 
+def test_a_run_that_a_job_submits_is_not_in_the_run_of_the_job(
+    own_home: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEAD_DIRECTORY", "/share/runs/parent")
+    assert head.choose({"head": "local"}, {}).directory == "/share/runs/parent"
+
+    monkeypatch.setenv("STEAD_RUN", "parent")
+    assert head.choose({"head": "local"}, {}).directory is None
+    assert head.choose({"head": "local", "directory": "/work"}, {}).directory == "/work"
+
+
 def test_no_head_node_is_an_error_that_says_where_to_write_it(own_home: pathlib.Path) -> None:
     with pytest.raises(UsageError) as caught:
         head.choose({}, {})
