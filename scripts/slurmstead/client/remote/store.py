@@ -35,6 +35,9 @@ from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 ID_RULE = "Use at most 80 letters, digits, '.', '_' and '-'; begin with a letter or digit."
 
+JOB = re.compile(r"[0-9]+(_[0-9]+)?")
+"""Slurm's name of a job or task; a run of this name would hide the job from verbs that accept both."""
+
 MARK = ".stead"
 """In each run and other directory that was made here; a user's own may have the same names, and is left alone."""
 

@@ -30,7 +30,7 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
 
     :returns: if submitted, its `jobs` in Slurm; otherwise `input`, the target of the copy, `like`, directories that
         probably have most of the files, and `incoming`, the directory for incomplete files
-    :raises WrongRequest: another directory has its name
+    :raises WrongRequest: another directory has its name, or it is a new run with the name of a job
     :raises NoAnswer: slurmctld does not answer
     """
     commands.ping()
@@ -48,6 +48,11 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
             if not states.cancellation(run, None).exists():
                 _complete(place, run, ledger, store.read_json(run / "request.json"))
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
+        if store.JOB.fullmatch(run.name) and not run.exists():
+            raise WrongRequest(
+                f"the run ID {run.name!r} could be the number of a job",
+                f"Choose one with a letter, such as --id run-{run.name}.",
+            )
         run.mkdir(mode=0o700, exist_ok=True)
         (run / store.MARK).touch()
         (run / "input").mkdir(exist_ok=True)

@@ -547,3 +547,22 @@ def test_what_could_be_several_runs_is_none(store: Store, fake_slurm: FakeSlurm)
     with pytest.raises(WrongRequest, match="squares matches several runs: squares-1, squares-2"):
         states.find(store, "squares")
     assert len(fake_slurm.jobs) == 2
+
+
+@pytest.mark.parametrize("name", ["734", "734_17"])
+def test_a_new_run_does_not_have_the_name_of_a_job(store: Store, fake_slurm: FakeSlurm, name: str) -> None:
+    with pytest.raises(WrongRequest, match=f"'{name}' could be the number of a job") as refused:
+        submit(store, id=name)
+
+    assert refused.value.hint == f"Choose one with a letter, such as --id run-{name}."
+    assert submit(store, id=f"run-{name}") == ["1"]
+
+
+@pytest.mark.parametrize("name", ["734", "734_17"])
+def test_a_run_that_has_the_name_of_a_job_is_still_usable(store: Store, fake_slurm: FakeSlurm, name: str) -> None:
+    submit(store, id="r1")
+    store.run("r1").rename(store.run(name))
+
+    assert submit(store, id=name) == ["1"]
+    assert states.find_task(store, name) == (name, None)
+    assert len(fake_slurm.jobs) == 1
