@@ -9,7 +9,7 @@ import json
 import os
 import pathlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from slurmstead.client import head
@@ -96,10 +96,9 @@ def claim(what: Any) -> Iterator[Pending]:
     :param what: everything that identifies this submission, in JSON types
     :raises MachineError: it cannot be stored on this computer
     """
-    digest = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
     with _writing():
         directory().mkdir(mode=0o700, parents=True, exist_ok=True)
-        chosen, descriptor = _choose(digest)
+        chosen, descriptor = _choose(_digest(what))
     try:
         yield chosen
     finally:
@@ -107,6 +106,34 @@ def claim(what: Any) -> Iterator[Pending]:
             with contextlib.suppress(OSError):
                 _lock_of(chosen.path).unlink()
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def alone(what: Any, waits: Callable[[], None]) -> Iterator[None]:
+    """Keep other clients of this computer from entering the block with the same `what`, in JSON types; they wait.
+
+    :param waits: is called if another client is in the block
+    :raises MachineError: the lock cannot be stored on this computer
+    """
+    path = directory() / f"{_digest(what)}.alone"
+    with _writing():
+        directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _lock(path)
+    if descriptor is None:
+        waits()
+        with _writing():
+            descriptor = _lock(path, fcntl.LOCK_EX)
+    assert descriptor is not None
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            _lock_of(path).unlink()
+        os.close(descriptor)
+
+
+def _digest(what: Any) -> str:
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:24]
 
 
 def _choose(digest: str) -> tuple[Pending, int]:
@@ -130,12 +157,15 @@ def _lock_of(path: pathlib.Path) -> pathlib.Path:
     return path.with_suffix(".lock")
 
 
-def _lock(path: pathlib.Path) -> int | None:
-    """Lock a submission until the descriptor is closed or the process ends; return None if another one holds it."""
+def _lock(path: pathlib.Path, how: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> int | None:
+    """Lock a submission until the descriptor is closed or the process ends; return None if another one holds it.
+
+    :param how: LOCK_EX waits for the other one instead
+    """
     while True:
         descriptor = os.open(_lock_of(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, how)
             # The process that held it may have removed the file since it was opened here.
             if os.path.samestat(os.fstat(descriptor), os.stat(_lock_of(path))):
                 return descriptor

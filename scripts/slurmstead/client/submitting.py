@@ -145,15 +145,16 @@ def submit(
     # Not the host name, which changes with a laptop's network.
     told_apart = [dataclasses.astuple(head), {**request, "client": None}, order.id]
     with pending.claim(told_apart) as kept, Connection(head, observer.note) as connection:
-        begun, run = _begin(connection, order, request, kept, observer)
-        if not begun["jobs"]:
-            with _discarded(connection, kept, run):
-                _copy(connection, order.folder, begun, observer)
-                listed = [(file.path, file.size) for file in order.folder.files if not file.path.endswith("/")]
-                begun["jobs"] = connection.ask("submit", **{**request, "id": run, "files": listed})["jobs"]
-                job = Job(run, tuple(begun["jobs"]), begun["directory"])
-        else:
-            job = Job(run, tuple(begun["jobs"]), begun["directory"], again=True)
+        with _alone(head, order.id, observer):
+            begun, run = _begin(connection, order, request, kept, observer)
+            if not begun["jobs"]:
+                with _discarded(connection, kept, run):
+                    _copy(connection, order.folder, begun, observer)
+                    listed = [(file.path, file.size) for file in order.folder.files if not file.path.endswith("/")]
+                    begun["jobs"] = connection.ask("submit", **{**request, "id": run, "files": listed})["jobs"]
+                    job = Job(run, tuple(begun["jobs"]), begun["directory"])
+            else:
+                job = Job(run, tuple(begun["jobs"]), begun["directory"], again=True)
         known.remember(head, job)
         try:
             done(connection, job)
@@ -179,21 +180,30 @@ def rerun(
     names.check_run(identifier)
     claimed = pending.claim(["rerun", dataclasses.astuple(head), run, identifier])
     with claimed as kept, Connection(head, observer.note) as connection:
-        while True:
-            if not kept.run:
-                kept.remember(identifier or names.new_run("rerun"), "")
-            with _discarded(connection, kept, kept.run):
-                answer = connection.ask("rerun", job=run, id=kept.run)
-            over = None if identifier or not answer["again"] else _over(connection, kept.run, kept, "")
-            if not over:
-                break
-            observer.note(f"an interrupted rerun became job {answer['jobs'][0]}; {over}, so this is a new run")
-            kept.forget()
+        with _alone(head, identifier, observer):
+            while True:
+                if not kept.run:
+                    kept.remember(identifier or names.new_run("rerun"), "")
+                with _discarded(connection, kept, kept.run):
+                    answer = connection.ask("rerun", job=run, id=kept.run)
+                over = None if identifier or not answer["again"] else _over(connection, kept.run, kept, "")
+                if not over:
+                    break
+                observer.note(f"an interrupted rerun became job {answer['jobs'][0]}; {over}, so this is a new run")
+                kept.forget()
         job = Job(answer["id"], tuple(answer["jobs"]), answer["directory"], again=answer["again"])
         known.remember(head, job)
         done(connection, job)
         kept.forget()
     return job
+
+
+def _alone(head: Head, identifier: str | None, observer: Observer) -> contextlib.AbstractContextManager[None]:
+    """Let one call at a time prepare a run of an ID that its caller chose: the calls share the run's directory."""
+    if identifier is None:
+        return contextlib.nullcontext()
+    what = ["run", head.host, head.directory, identifier]
+    return pending.alone(what, lambda: observer.note(f"waiting for another command that submits {identifier}"))
 
 
 @contextlib.contextmanager

@@ -1,8 +1,10 @@
 """What a repeated command is: the same run, as long as its user may not know how it ended, or a new one."""
 
+import concurrent.futures
 import contextlib
 import json
 import pathlib
+import queue
 import shutil
 import signal
 import socket
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from slurmstead.client import bundle, known, submitting, transfer
+from slurmstead.client import bundle, known, pending, submitting, transfer
 from slurmstead.client.connection import Connection
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job
@@ -23,6 +25,7 @@ from slurmstead.errors import Interrupted, JobFailed, SteadError, TaskError, Unr
 from .conftest import FakeSlurm
 
 HEAD = Head("alice@node3")
+SILENT = submitting.Silent()
 
 
 class Local:
@@ -53,8 +56,14 @@ def submit(
     monkeypatch.setattr(submitting, "Connection", lambda *_: contextlib.nullcontext(Local(store)))
     monkeypatch.setattr(transfer, "push", push)
 
-    def run(done: Callable[..., None] = lambda *_: None, head: Head = HEAD) -> Job:
-        return submitting.submit(head, submitting.order_of(folder, Settings()), submitting.Silent(), done)
+    def run(
+        done: Callable[..., None] = lambda *_: None,
+        head: Head = HEAD,
+        identifier: str | None = None,
+        observer: submitting.Observer = SILENT,
+        folder: pathlib.Path = folder,
+    ) -> Job:
+        return submitting.submit(head, submitting.order_of(folder, Settings(), None, identifier), observer, done)
 
     return run
 
@@ -133,6 +142,58 @@ def test_a_laptop_with_another_host_name_is_the_same(
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.cafe")
 
     assert submit().jobs == ("1",)
+
+
+class Watcher(submitting.Silent):
+    """Passes notes on to another thread."""
+
+    def __init__(self) -> None:
+        self.notes: queue.Queue[str] = queue.Queue()
+
+    def note(self, text: str) -> None:
+        self.notes.put(text)
+
+
+def test_a_second_call_with_the_same_id_does_not_change_the_input_of_the_first(
+    submit: Callable[..., Job], store: Store, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "main.py").write_text("print(4)")
+    watcher = Watcher()
+    calls: list[concurrent.futures.Future[Job]] = []
+    copy = transfer.push
+
+    def push(*arguments: Any) -> None:
+        copy(*arguments)
+        if calls:
+            watcher.note("the second call copies")
+            return
+        calls.append(pool.submit(submit, identifier="only", observer=watcher, folder=other))
+        assert watcher.notes.get(timeout=30) == "waiting for another command that submits only"
+
+    monkeypatch.setattr(transfer, "push", push)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        first = submit(identifier="only")
+        second = calls[0].result(timeout=30)
+
+    assert [first.jobs, second.jobs, first.again, second.again] == [("1",), ("1",), False, True]
+    assert (store.run("only") / "input" / "main.py").read_text() == "print(3)"
+    assert not list(pending.directory().glob("*.lock"))
+
+
+class Impatient(submitting.Silent):
+    """Refuses to wait."""
+
+    def note(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+def test_a_call_that_waits_for_the_end_of_a_run_keeps_no_other_back(submit: Callable[..., Job]) -> None:
+    again: list[Job] = []
+    submit(lambda *_: again.append(submit(identifier="only", observer=Impatient())), identifier="only")
+
+    assert [(job.jobs, job.again) for job in again] == [(("1",), True)]
 
 
 OTHER = Head("bob@other", "/config", "/runs")
