@@ -36,10 +36,14 @@ def environment() -> dict[str, str]:
 def run(command: list[str], stdin: str = "", seconds: float = ANSWER_SECONDS, directory: str = "/") -> str:
     """Run a command and return its standard output.
 
-    :raises NoAnswer: slurmctld did not answer
+    :raises NoAnswer: slurmctld did not answer, or the command was killed and may have done its work
     :raises WrongRequest: Slurm refused
     """
     done = _call(command, stdin, seconds, directory)
+    if done.returncode < 0:
+        raise NoAnswer(
+            f"{command[0]} was killed by signal {-done.returncode}", "Run the same command again; it continues."
+        )
     if done.returncode:
         said = slurm.words(done.stderr) or f"{command[0]} exited with {done.returncode}"
         if slurm.SILENT.search(done.stderr):

@@ -117,6 +117,11 @@ def test_a_refusal_is_told_from_a_silence(said: str, silent: bool) -> None:
     assert bool(slurm.SILENT.search(said)) == silent
 
 
+def test_a_command_that_was_killed_has_refused_nothing() -> None:
+    with pytest.raises(NoAnswer, match="sh was killed by signal 9"):
+        commands.run(["sh", "-c", "kill -KILL $$"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said", "hint"),
