@@ -188,6 +188,32 @@ def test_two_first_calls_at_once_install_once(checkout):
     assert checkout.installed() == ["requirements.txt"]
 
 
+def test_a_checkout_on_nfs_is_locked(checkout):
+    # NFS refuses a lock through a descriptor that cannot be written, with the error that this write gets.
+    nfs = f"""#!/bin/sh
+case "$*" in
+*fcntl.flock*) {sys._base_executable} -c 'import os; os.write(9, b"")' || exit ;;
+esac
+"""
+    checkout.tool("python3", nfs + PYTHON.format(real=sys._base_executable).removeprefix("#!/bin/sh\n"))
+    assert checkout.run("up")[:2] == (0, f"ran {checkout.root}/.venv/bin up\n")
+
+
+def test_a_checkout_that_cannot_be_written_is_named(checkout):
+    # Also root cannot open a directory for writing.
+    (checkout.root / ".venv.lock").mkdir()
+    code, out, err = checkout.run("up")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"stead: cannot write {checkout.root}/.venv.lock")
+    assert len(err.splitlines()) == 1
+
+
+def test_git_ignores_what_the_launcher_writes():
+    written = [".venv/bin/python", ".venv.lock"]
+    done = subprocess.run(["git", "check-ignore", *written], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == written
+
+
 def test_a_machine_without_a_recent_python_is_told_which_package_to_install(checkout):
     checkout.tool("python3", "#!/bin/sh\n[ $1 = --version ] && echo Python 3.9.2\nexit 1\n")
     code, out, err = checkout.run("up")
