@@ -6,6 +6,8 @@ import json
 import os
 import pathlib
 import shutil
+import tempfile
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,7 +99,8 @@ def _alone(directory: pathlib.Path, observer: Observer) -> Iterator[None]:
 
 def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Path, observer: Observer) -> Fetched:
     state = State.read(answer["summary"])
-    fetched = Fetched(directory, state, [_checked(entry, "path") for entry in answer["files"]])
+    entries = _told_apart(answer["files"], directory, observer)
+    fetched = Fetched(directory, state, [_checked(entry, "path") for entry in entries])
     for parent in {os.path.dirname(path) for path in fetched.files}:
         # A link that an earlier version of the results has instead of a directory would lead out of it.
         if not (directory / parent).resolve().is_relative_to(directory.resolve()):
@@ -110,7 +113,7 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             "Choose another directory with --to, or move this one.",
         )
     verified: dict[str, Any] = record.get("files", {})
-    missing = [entry for entry in answer["files"] if not _have(directory, entry, verified)]
+    missing = [entry for entry in entries if not _have(directory, entry, verified)]
     size = sum(entry.get("size", 0) for entry in missing)
     room = shutil.disk_usage(directory).free
     if size > room:
@@ -142,6 +145,27 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
     complete = is_whole or bool(record.get("complete"))
     _write_record(directory, {"of": identity, "files": verified, "complete": complete})
     return fetched
+
+
+def _told_apart(entries: list[dict[str, Any]], directory: pathlib.Path, observer: Observer) -> list[dict[str, Any]]:
+    """Return the files without those that would replace each other on a file system that ignores case, as on a Mac."""
+    first: dict[str, str] = {}
+    for path in sorted(str(entry["path"]) for entry in entries):
+        first.setdefault(unicodedata.normalize("NFC", path.casefold()), path)
+    if len(first) == len(entries) or _distinguishes_case(directory):
+        return entries
+    kept = set(first.values())
+    left = ", ".join(repr(entry["path"]) for entry in entries if entry["path"] not in kept)
+    observer.note(
+        f"not fetched: {left}. In {directory} other files have the same names, because its file system ignores case;"
+        " choose another directory with --to"
+    )
+    return [entry for entry in entries if entry["path"] in kept]
+
+
+def _distinguishes_case(directory: pathlib.Path) -> bool:
+    with tempfile.NamedTemporaryFile(prefix=".stead-", dir=directory) as file:
+        return not os.path.lexists(directory / os.path.basename(file.name).swapcase())
 
 
 def read(fetched: Fetched) -> list[Result]:

@@ -137,6 +137,9 @@ class Watcher(Silent):
     def copied(self, part: float) -> None:
         self.told.append(part)
 
+    def note(self, text: str) -> None:
+        self.told.append(text)
+
 
 def test_a_head_node_that_needs_time_for_checksums_is_asked_until_it_has_them(
     head: Head, tmp_path: pathlib.Path
@@ -253,6 +256,41 @@ def test_a_run_that_does_not_fit_keeps_no_other_back(
         actions.fetch(Console(file=out), Console(file=out), heads.Head("h"), ["r1", "r1"], tmp_path, everything=False)
 
     assert "r1: 3 files fetched" in out.getvalue()
+
+
+@pytest.fixture
+def mac(head: Head, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the computer's file system ignore the case of names, but keep that in which a file was created."""
+
+    def same(path: pathlib.Path) -> list[pathlib.Path]:
+        return [other for other in path.parent.iterdir() if other.name.lower() == path.name.lower()]
+
+    def pull(_connection: Any, _source: str, files: Iterable[str], target: pathlib.Path, _report: Any) -> None:
+        for name in files:
+            path = target / name
+            (same(path) or [path])[0].write_text(head.contents[name])
+
+    monkeypatch.setattr(os.path, "lexists", same)
+    monkeypatch.setattr(transfer, "pull", pull)
+
+
+@pytest.mark.usefixtures("mac")
+def test_files_that_differ_only_in_case_do_not_delete_each_other_on_a_mac(head: Head, tmp_path: pathlib.Path) -> None:
+    head.contents = {"b": "two", "data": "lower", "Data": "upper"}
+    watcher = Watcher()
+    fetched = results.fetch(head, "r1", tmp_path, watcher)  # type: ignore[arg-type]
+
+    assert fetched.files == ["b", "Data"]
+    assert (tmp_path / "r1" / "Data").read_text() == "upper"
+    assert [text for text in watcher.told if str(text).startswith("not fetched: 'data'. ")]
+    assert results.is_complete(tmp_path / "r1", STATE)
+
+
+def test_files_that_differ_only_in_case_are_all_fetched_elsewhere(head: Head, tmp_path: pathlib.Path) -> None:
+    head.contents = {"b": "two", "data": "lower", "Data": "upper"}
+
+    assert fetch(head, tmp_path).files == ["b", "data", "Data"]
+    assert sorted(path.name for path in (tmp_path / "r1").iterdir()) == [".stead.json", "Data", "b", "data"]
 
 
 def test_another_run_of_the_same_name_replaces_no_results(head: Head, tmp_path: pathlib.Path) -> None:
