@@ -642,7 +642,11 @@ class Worker:
     def shows(self, state: str, reason: str = "", author: str = "root") -> None:
         """Let `scontrol show` show the node in a state."""
         (self.place / "shown").write_text(line(state, reason, author))
-        self.scontrol(f'[ "$*" = "--oneliner show node node1" ] && cat {self.place}/shown')
+        self.scontrol(
+            f'case $* in "--oneliner show node node1") cat {self.place}/shown ;;\n'
+            # Of the one list with brackets in these tests.
+            r'"show hostnames "*) echo "$3" | sed "s/\[1-2\]/1\nnode2/" ;; *) exit 1 ;; esac'
+        )
 
     def check(self, status: int = 0) -> tuple[str, list[str]]:
         """Run the program; returns what it prints and what it told slurmctld."""
@@ -900,6 +904,8 @@ def test_a_node_with_a_process_of_a_lost_job_stays_drained(worker: Worker) -> No
         (JOB.replace("RUNNING", "PENDING"), True),
         (JOB.replace("RUNNING", "COMPLETED"), True),
         (JOB.replace("node1", "node9"), True),
+        (JOB.replace("node1", "node[1-2]"), False),
+        (JOB.replace("node1", "rack[1-2]"), True),
         ("8|RUNNING|node1\n7|RUNNING|node1\n", False),
         ("8|RUNNING|node1\n7|COMPLETED|node1\n", True),
         ("", True),
@@ -926,6 +932,27 @@ def test_nothing_is_lost_while_slurmctld_does_not_answer(worker: Worker) -> None
 
     assert said == "node1 stays drained (Kill task failed): slurmctld does not say which jobs it has here\n"
     assert told == []
+
+
+@pytest.mark.parametrize("scontrol", ["echo 'error: fetch_config: DNS SRV lookup failed'; exit 1", "exec sleep 60"])
+def test_a_job_of_several_nodes_is_not_lost_while_scontrol_fails(worker: Worker, scontrol: str) -> None:
+    text = worker.replace(worker.program.read_text(), "\nSCONTROL_SECONDS = ", "\nSCONTROL_SECONDS = 2  # ")
+    worker.program.write_text(text)
+    left(worker)
+    (worker.place / "jobs").write_text(JOB.replace("node1", "node[1-2]"))
+    worker.scontrol(f'[ "$1" = --oneliner ] || {{ {scontrol}; }}; cat {worker.place}/shown')
+
+    assert worker.check() == ("", [])
+    assert not (worker.place / "remembered").exists()
+
+
+def test_a_list_that_names_only_this_node_needs_no_scontrol(worker: Worker) -> None:
+    left(worker)
+    (worker.place / "jobs").write_text(JOB)
+    worker.scontrol(f'[ "$1" = --oneliner ] || touch {worker.place}/asked; cat {worker.place}/shown')
+
+    assert worker.check() == ("", [])
+    assert not (worker.place / "asked").exists()
 
 
 def test_a_fault_of_the_worker_delays_what_slurm_drained_and_keeps_its_reason(worker: Worker) -> None:

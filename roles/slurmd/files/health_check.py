@@ -787,9 +787,15 @@ def lost_jobs(found: Iterable[str], node: str) -> list[str] | None:
             return None
         # Of an array, it shows all tasks.
         jobs = (line.strip().split("|") for line in said.splitlines())
-        here = [job[2] for job in jobs if len(job) == 3 and job[0] == number and job[1] in ON_NODES]
-        if not any(node in (nodes, *ask("scontrol", "show", "hostnames", nodes)[1].split()) for nodes in here):
-            lost.append(number)
+        here = {job[2] for job in jobs if len(job) == 3 and job[0] == number and job[1] in ON_NODES and job[2]}
+        if node in here:
+            continue
+        names = [ask("scontrol", "show", "hostnames", nodes, seconds=until - time.monotonic()) for nodes in here]
+        if any(node in said.split() for ok, said in names if ok):
+            continue
+        if not all(ok for ok, _ in names):
+            return None
+        lost.append(number)
     return lost
 
 
