@@ -1056,7 +1056,16 @@ def test_what_is_remembered_is_for_root_only(place: pathlib.Path, monkeypatch: p
     assert health.recall() == health.Memory()
 
 
-# An administrator drains between the check's question and its resume
+# An administrator drains while the check runs
+
+
+def test_a_drain_while_the_check_asks_for_jobs_stays(worker: Worker) -> None:
+    (worker.place / "CPUS").write_text("0\n")
+    left(worker)
+    (worker.place / "late").write_text(line("IDLE+DRAIN", "fan", "ann"))
+    command(worker.place, "squeue", f"cp {worker.place}/late {worker.place}/shown; echo '{JOB.strip()}'")
+
+    assert worker.check() == ("", [])
 
 
 def test_a_drain_just_before_the_resume_is_restored(worker: Worker) -> None:

@@ -877,6 +877,7 @@ def main() -> int:
     seen_cpus, seen_memory = cpus(), memory()
     # Before slurmctld is asked, which knows a job before its first process starts.
     found = processes()
+    lost = lost_jobs(found, wanted.node)
     # Asked last, so that an administrator's drain in the meantime is seen.
     node = show(wanted.node)
     if isinstance(node, str):
@@ -884,7 +885,6 @@ def main() -> int:
         log(f"slurmctld says nothing of {wanted.node}: {node}")
         return 0
     before = recall()
-    lost = lost_jobs(found, wanted.node)
     now = Memory(lost=before.lost if lost is None else settle(lost, found, before.lost))
     action = decide(node, below_declared(node, seen_cpus, seen_memory) + causes)
     if action == Action("RESUME"):

@@ -87,6 +87,19 @@ def test_whom_somebody_drained_stays_drained(reason: str) -> None:
     assert (cluster.shown, cluster.reason) == ("MIXED+DRAIN", reason)
 
 
+def test_a_drain_while_the_jobs_are_asked_for_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+
+    def state() -> State:
+        cluster.update("n1", "DRAIN", "fan")
+        return State(cluster.jobs)
+
+    monkeypatch.setattr(cluster, "state", state)
+
+    assert not Worker("n1", cluster).pause(check_mode=False)[0]
+    assert (cluster.shown, cluster.reason) == ("MIXED+DRAIN", "fan")
+
+
 def test_a_worker_that_an_ended_run_paused_is_given_back_by_the_next() -> None:
     cluster = Cluster("IDLE+DRAIN", UPGRADE)
 

@@ -56,9 +56,10 @@ class Worker:
 
     def pause(self, check_mode: bool) -> tuple[bool, Before]:
         """Drain it; return whether it accepted jobs until now, and its previous state. Raises PauseError."""
+        log, state = self.slurm.log(), self.slurm.state()
+        # Asked last, so that an administrator's drain in the meantime is seen.
         shown = self._nodes().get(self.name)
-        log = self.slurm.log()
-        jobs = self._jobs(self.slurm.state(), shown is not None)
+        jobs = self._jobs(state, shown is not None)
         if shown is None:
             return False, Before(jobs=jobs, logged=log.size)
         open_so_far = not reasons.is_left_alone(shown)
