@@ -9,7 +9,8 @@ module: worker_reboot
 short_description: Reboot a worker through Slurm
 description:
   - Runs on the control node. The worker accepts no new jobs, reboots when its running jobs have ended, and is resumed.
-  - A worker that an administrator drained also reboots, and is drained with the same reason afterwards.
+  - A worker that an administrator drained also reboots, and is drained with the same reason afterwards. A drain that
+    the health check or C(up) takes back stays theirs.
   - Has two steps, so that the operator sees which jobs are waited for. Both can be repeated; repeating the first one
     sends no second request to Slurm.
 attributes:
@@ -76,7 +77,8 @@ def main() -> None:
             module.exit_json(changed=changed, before=dataclasses.asdict(before), said=said)
         if module.check_mode:
             module.exit_json(changed=False, said=f"would wait for {given['node']}")
-        before = Before(float(given["before"].get("boot", 0)), given["before"].get("drained"))
+        boot, drained, author = (given["before"].get(key) for key in ("boot", "drained", "author"))
+        before = Before(float(boot or 0), drained, author or "")
         module.exit_json(changed=True, said=reboot.wait(before, 60.0 * given["deadline"]))
     except RebootError as error:
         module.fail_json(msg=str(error))

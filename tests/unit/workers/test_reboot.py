@@ -9,6 +9,7 @@ import pytest
 from ansible.module_utils.slurmstead.reach import cluster_lock
 from ansible.module_utils.slurmstead.slurm.answers import read_nodes
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+from ansible.module_utils.slurmstead.slurm.jobs import State
 from ansible.module_utils.slurmstead.workers.reboot import (
     Before,
     Phase,
@@ -26,9 +27,13 @@ BEFORE = Before(seconds(OLD))
 LINE = "NodeName=n1 Arch=x86_64 State={state} ThreadsPerCore=1 NextState=RESUME BootTime={boot} CfgTRES=cpu=2 {reason}"
 
 
-def node(state: str, boot: str = OLD, reason: str = "") -> dict[str, str]:
+LOW = "Low RealMemory (reported:1388 < 100.00% of configured:1900)"
+GRES = "gres/core count reported lower than configured (0 < 4)"
+
+
+def node(state: str, boot: str = OLD, reason: str = "", author: str = "root") -> dict[str, str]:
     """Return the fields of a node."""
-    said = f"Reason={reason} [root@2026-11-21T14:50:33]" if reason else ""
+    said = f"Reason={reason} [{author}@2026-11-21T14:50:33]" if reason else ""
     return read_nodes(LINE.format(state=state, boot=boot, reason=said))["n1"]
 
 
@@ -77,6 +82,80 @@ def test_a_drain_of_an_administrator_during_the_reboot_is_restored_afterwards(
     assert noted(Before(BEFORE.boot, before), node(state, boot, reason)).drained == expected
 
 
+def test_who_drained_is_known_although_slurmctld_signs_the_reason_when_it_issues_the_reboot() -> None:
+    waits = node("MIXED+DRAIN+REBOOT_REQUESTED", reason=LOW, author="slurm")
+    issued = node("DOWN+DRAIN+REBOOT_ISSUED", reason=f"{LOW} : reboot issued", author="slurm")
+    lost = node("DOWN+DRAIN+REBOOT_ISSUED", reason="reboot issued", author="slurm")
+
+    before = noted(BEFORE, waits)
+
+    assert before == Before(BEFORE.boot, LOW, "slurm")
+    assert [noted(before, issued), noted(before, lost)] == [before, before]
+    # An administrator may have used the same words.
+    assert noted(BEFORE, issued) == Before(BEFORE.boot, LOW, "")
+
+
+class Back(Slurm):
+    """A slurmctld whose node is back with a reason that slurmctld itself has signed."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        self.told: list[str] = []
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        return {"n1": node("IDLE+DRAIN", NEW, self.reason, "slurm")}
+
+    def update(self, nodes: str, state: str, reason: str = "") -> None:
+        assert (nodes, state) == ("n1", "DRAIN")
+        self.told.append(reason)
+
+
+@pytest.mark.parametrize(
+    ("reason", "author", "shown", "told"),
+    [
+        ("fan", "ann", "fan : reboot issued", ["fan"]),
+        (LOW, "root", f"{LOW} : reboot issued", [LOW]),
+        (LOW, "", f"{LOW} : reboot issued", [LOW]),
+        # The health check or `up` takes these back.
+        (LOW, "slurm", f"{LOW} : reboot issued", []),
+        ("Kill task failed", "root", "Kill task failed : reboot issued", []),
+        ("slurmstead: disk / is full", "root", "slurmstead: disk / is full : reboot issued", []),
+        (GRES, "slurm", f"{GRES} : reboot issued", []),
+        # 22.05, at the second reboot.
+        (LOW, "slurm", "reboot issued", [f"slurmstead: {LOW}"]),
+        ("Kill task failed", "slurm", "reboot issued", ["Kill task failed"]),
+        ("slurmstead: disk / is full", "root", "reboot issued", ["slurmstead: disk / is full"]),
+    ],
+)
+def test_only_an_administrators_drain_is_set_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, reason: str, author: str, shown: str, told: list[str]
+) -> None:
+    monkeypatch.setattr(cluster_lock, "PATH", tmp_path / "lock")
+    slurm = Back(shown)
+
+    said = Reboot("n1", slurm).wait(Before(BEFORE.boot, reason, author), 60)
+
+    assert said == f"n1 is back after 0 s, drained as before: {reason}"
+    assert slurm.told == told
+
+
+class Drained(Back):
+    """A slurmctld with a drained node that waits for its jobs; a withdrawn reboot resumes it (_undo_reboot_asap)."""
+
+    def __init__(self, reason: str, author: str) -> None:
+        super().__init__(reason)
+        self.author = author
+
+    def nodes(self) -> dict[str, dict[str, str]]:
+        return {"n1": node("MIXED+DRAIN+REBOOT_REQUESTED", reason=self.reason, author=self.author)}
+
+    def state(self) -> State:
+        return State(())
+
+    def cancel_reboot(self, node: str) -> None:
+        self.told.append("cancel_reboot")
+
+
 class Waits(Slurm):
     """A slurmctld with a node that waits for its jobs."""
 
@@ -85,6 +164,26 @@ class Waits(Slurm):
 
     def cancel_reboot(self, node: str) -> None:
         raise AssertionError(f"the reboot of {node} was withdrawn")
+
+
+@pytest.mark.parametrize(
+    ("reason", "author", "told"),
+    [
+        ("fan", "ann", "fan"),
+        (LOW, "root", LOW),
+        (LOW, "slurm", f"slurmstead: {LOW}"),
+        ("Kill task failed", "root", "Kill task failed"),
+    ],
+)
+def test_a_reboot_that_is_withdrawn_leaves_the_drain_to_whom_it_belongs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, reason: str, author: str, told: str
+) -> None:
+    monkeypatch.setattr(cluster_lock, "PATH", tmp_path / "lock")
+    slurm = Drained(reason, author)
+
+    with pytest.raises(RebootError, match="was not rebooted and goes on as before"):
+        Reboot("n1", slurm).wait(Before(BEFORE.boot, reason, author), -1)
+    assert slurm.told == ["cancel_reboot", told]
 
 
 def test_what_a_killed_run_left_behind_withdraws_no_reboot_for_which_another_run_waits(

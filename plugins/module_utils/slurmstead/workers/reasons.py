@@ -78,6 +78,9 @@ OUTDATED, CURRENT = "outdated", "current"
 REBOOT_MARK = " : reboot "
 """Separator before slurmctld's addition to the reason of a drained node (node_mgr.c: set_node_reboot_reason)."""
 
+REBOOT_ISSUED = "reboot issued"
+"""What 22.05 sets instead of the reason of a drained node, if that has this from an earlier reboot."""
+
 
 def is_drained(shown: Fields) -> bool:
     """Say whether a node is drained or draining."""
@@ -143,6 +146,15 @@ def is_taken_back(reason: str, author: str) -> bool:
     return is_of_health_check(reason) or author in next(authors, ())
 
 
+def is_temporary(reason: str, author: str) -> bool:
+    """Say whether the health check or `up` will resume a node that was drained so.
+
+    >>> is_temporary("gres/gpu count reported lower than configured (0 < 4)", "slurm"), is_temporary("fan", "slurm")
+    (True, False)
+    """
+    return is_taken_back(reason, author) or author in _signers(reason)
+
+
 def missing(operations: Iterable[str]) -> str:
     """Return the reason of a machine that slept during these commands.
 
@@ -181,6 +193,20 @@ def before_reboot(shown: Fields) -> str | None:
     return shown["Reason"].partition(REBOOT_MARK)[0]
 
 
+def author_before_reboot(shown: Fields) -> str:
+    """Return who gave the reason of a node; empty if its reboot is issued, because slurmctld has signed it since.
+
+    >>> author_before_reboot({"State": "IDLE+DRAIN", "Reason": "fan", "ReasonSetByUser": "ann"})
+    'ann'
+    """
+    is_issued = "REBOOT_ISSUED" in flags(shown) and REBOOT_MARK in shown["Reason"]
+    return "" if is_issued else shown.get("ReasonSetByUser", "")
+
+
+def _signers(reason: str) -> tuple[str, ...]:
+    return next((signers for start, signers in SIGNERS.items() if reason.startswith(start)), ())
+
+
 def drained_by_slurm(shown: Fields) -> str:
     """Return whether Slurm drained a node for a cause that a restart of slurmd removes, and whether that happened.
 
@@ -191,8 +217,7 @@ def drained_by_slurm(shown: Fields) -> str:
     """
     if not shown or not is_drained(shown):
         return ""
-    signers = (signers for start, signers in SIGNERS.items() if shown["Reason"].startswith(start))
-    if shown["ReasonSetByUser"] not in next(signers, ()):
+    if shown["ReasonSetByUser"] not in _signers(shown["Reason"]):
         return ""
     started = seconds(shown.get("SlurmdStartTime", ""))
     return OUTDATED if started >= seconds(shown["ReasonChangedAt"]) else CURRENT

@@ -15,7 +15,15 @@ from ansible.module_utils.slurmstead.reach import cluster_lock
 from ansible.module_utils.slurmstead.slurm import jobs as slurm_jobs
 from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
-from ansible.module_utils.slurmstead.workers.reasons import REBOOT, before_reboot
+from ansible.module_utils.slurmstead.workers.reasons import (
+    HEALTH,
+    REBOOT,
+    REBOOT_ISSUED,
+    author_before_reboot,
+    before_reboot,
+    is_drained,
+    is_temporary,
+)
 
 MOVED = 10
 """Minimum change of the boot time after a reboot in seconds; without a reboot it can vary by a second."""
@@ -52,10 +60,11 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Before:
-    """The state of a node before its reboot: its boot time, and the reason of its drain, if any."""
+    """The state of a node before its reboot: its boot time, and reason and author of its drain, if any."""
 
     boot: float
     drained: str | None = None
+    author: str = ""
 
 
 def phase(before: Before, shown: Fields) -> Phase:
@@ -77,9 +86,21 @@ def noted(before: Before, shown: Fields) -> Before:
     """
     drained = before_reboot(shown)
     under_way = phase(before, shown)
-    if under_way is Phase.WAITS or (under_way is Phase.REBOOTS and drained):
-        return Before(before.boot, drained)
+    if under_way is Phase.WAITS or (under_way is Phase.REBOOTS and drained not in (None, "", REBOOT_ISSUED)):
+        author = author_before_reboot(shown) or (before.author if drained == before.drained else "")
+        return Before(before.boot, drained, author)
     return before
+
+
+def set_again(before: Before) -> str:
+    """Return the reason with which root drains a node again. It must not make Slurm's drain an administrator's.
+
+    >>> [set_again(Before(0, "Low CPUs", author)).startswith(HEALTH) for author in ("slurm", "ann")]
+    [True, False]
+    """
+    reason = before.drained or ""
+    is_kept = is_temporary(reason, "root") or not is_temporary(reason, before.author)
+    return reason if is_kept else HEALTH + reason
 
 
 def sleeps(shown: Fields) -> bool:
@@ -115,7 +136,7 @@ class Reboot:
     def ask(self, check_mode: bool) -> tuple[bool, Before, str]:
         """Request the reboot. Return whether the request was new, the previous state, and a message."""
         shown = self._shown()
-        before = Before(seconds(shown.get("BootTime", "")), before_reboot(shown))
+        before = Before(seconds(shown.get("BootTime", "")), before_reboot(shown), author_before_reboot(shown))
         if sleeps(shown):
             return False, before, f"{self.node} sleeps; it boots when it wakes"
         under_way = phase(before, shown) in (Phase.WAITS, Phase.REBOOTS)
@@ -163,14 +184,23 @@ class Reboot:
         return 120.0 + (int(words[0]) if words and words[0].isdigit() else RESUME_TIMEOUT)
 
     def _finish(self, before: Before, taken: float) -> str:
-        """Return the message for a node that is back; drain it again with the old reason if it was drained."""
+        """Return the message for a node that is back; drain it again with the old reason if it was drained.
+
+        A drain that the health check or `up` takes back is left to them: set again, it would look like an
+        administrator's.
+        """
         said = f"{self.node} is back after {taken:.0f} s"
         if before.drained is None:
             return said
-        shown = self._shown()
-        if "DRAIN" not in flags(shown) or shown["Reason"] != before.drained:
-            self.slurm.update(self.node, "DRAIN", before.drained)
-        return f"{said}, drained as before: {before.drained}"
+        shown, reason = self._shown(), before.drained
+        if is_temporary(reason, before.author):
+            if not is_drained(shown):
+                return said
+            if shown["Reason"] == REBOOT_ISSUED:
+                self.slurm.update(self.node, "DRAIN", set_again(before))
+        elif not is_drained(shown) or shown["Reason"] != reason:
+            self.slurm.update(self.node, "DRAIN", reason)
+        return f"{said}, drained as before: {reason}"
 
     def _give_up(self, before: Before, seen: Phase, limit: float) -> None:
         """Raise RebootError for a node that has been in a phase for too long."""
@@ -180,7 +210,7 @@ class Reboot:
             before = noted(before, self.slurm.nodes().get(self.node, {"State": "", "Reason": ""}))
             self.slurm.cancel_reboot(self.node)
             if before.drained is not None:
-                self.slurm.update(self.node, "DRAIN", before.drained)
+                self.slurm.update(self.node, "DRAIN", set_again(before))
             raise RebootError(
                 f"{self.node} was not rebooted and goes on as before: {jobs} did not end within {limit / 60:.0f} min. "
                 "Wait longer with --deadline, or cancel the job"
