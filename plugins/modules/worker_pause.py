@@ -9,7 +9,7 @@ module: worker_pause
 short_description: Keep new jobs from a worker for a while
 description:
   - Runs on the control node. Running jobs continue. A worker that an administrator drained stays drained, with its
-    reason.
+    reason. A worker that its health check drained is drained for the pause, and gets the old reason back.
   - C(ended) waits until slurmctld answers and the worker has registered, and fails if a job was lost meanwhile.
   - For a machine that is not a worker, only checks slurmctld and all of its jobs.
 attributes:

@@ -76,7 +76,7 @@ def test_a_dry_run_pauses_nobody() -> None:
     assert cluster.shown == "MIXED"
 
 
-@pytest.mark.parametrize("reason", ["fan", "slurmstead: share /share does not answer", "stead reboot"])
+@pytest.mark.parametrize("reason", ["fan", "stead reboot"])
 def test_whom_somebody_drained_stays_drained(reason: str) -> None:
     cluster = Cluster("MIXED+DRAIN", reason)
 
@@ -85,6 +85,29 @@ def test_whom_somebody_drained_stays_drained(reason: str) -> None:
     assert not changed
     assert not Worker("n1", cluster).give_back(before, restarted=False)
     assert (cluster.shown, cluster.reason) == ("MIXED+DRAIN", reason)
+
+
+def test_no_health_check_resumes_a_worker_during_the_pause() -> None:
+    unwell = "slurmstead: share /share does not answer"
+    cluster = Cluster("MIXED+DRAIN", unwell)
+
+    changed, before = Worker("n1", cluster).pause(check_mode=False)
+
+    assert (changed, cluster.shown, cluster.reason) == (True, "MIXED+DRAIN", UPGRADE)
+    assert Worker("n1", cluster).give_back(before, restarted=False)
+    # No job gets a worker that may still be unwell; its health check resumes it.
+    assert (cluster.shown, cluster.reason) == ("MIXED+DRAIN", unwell)
+
+
+@pytest.mark.parametrize(("state", "reason"), [("MIXED", ""), ("MIXED+DRAIN", "slurmstead: disk / is full")])
+def test_packages_of_a_worker_that_slurmctld_did_not_drain_stay(
+    monkeypatch: pytest.MonkeyPatch, state: str, reason: str
+) -> None:
+    cluster = Cluster(state, reason)
+    monkeypatch.setattr(cluster, "update", lambda *_: None)
+
+    with pytest.raises(PauseError, match="slurmctld did not drain it"):
+        Worker("n1", cluster).pause(check_mode=False)
 
 
 def test_a_drain_while_the_jobs_are_asked_for_stays(monkeypatch: pytest.MonkeyPatch) -> None:

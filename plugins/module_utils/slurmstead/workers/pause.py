@@ -32,7 +32,7 @@ class PauseError(Exception):
 class Before:
     """The state before the pause: when slurmd started, whether slurmctld reached it, and the jobs that must survive.
 
-    `logged` is the size of slurmctld's log.
+    `logged` is the size of slurmctld's log, `unwell` the reason with which its health check had drained the worker.
     """
 
     slurmd: str = ""
@@ -40,11 +40,17 @@ class Before:
     jobs: tuple[Job, ...] = ()
     logged: int = 0
     at: float = field(default_factory=time.time)
+    unwell: str = ""
 
 
 def paused(nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Return the nodes that an earlier run has paused and not resumed."""
     return reasons.drained(nodes, nodes, reasons.UPGRADE)
+
+
+def _can_open(shown: Mapping[str, str]) -> bool:
+    """Say whether a worker accepts jobs, or will when its health check resumes it."""
+    return not reasons.is_left_alone(shown) or reasons.unwell(shown)
 
 
 class Worker:
@@ -55,20 +61,32 @@ class Worker:
         self.slurm = slurm
 
     def pause(self, check_mode: bool) -> tuple[bool, Before]:
-        """Drain it; return whether it accepted jobs until now, and its previous state. Raises PauseError."""
+        """Drain it; return whether it accepted jobs until now or could soon, and its previous state.
+
+        Raises PauseError.
+        """
         log, state = self.slurm.log(), self.slurm.state()
         # Asked last, so that an administrator's drain in the meantime is seen.
         shown = self._nodes().get(self.name)
         jobs = self._jobs(state, shown is not None)
         if shown is None:
             return False, Before(jobs=jobs, logged=log.size)
-        open_so_far = not reasons.is_left_alone(shown)
+        before = Before(
+            shown.get("SlurmdStartTime", ""),
+            bool(SILENT & flags(shown)),
+            jobs,
+            log.size,
+            unwell=shown["Reason"] if reasons.unwell(shown) else "",
+        )
+        open_so_far = _can_open(shown)
         if open_so_far and not check_mode:
             self.slurm.update(self.name, "DRAIN", reasons.UPGRADE)
-        return open_so_far, Before(shown.get("SlurmdStartTime", ""), bool(SILENT & flags(shown)), jobs, log.size)
+            if _can_open(self._nodes().get(self.name, shown)):
+                raise PauseError("slurmctld did not drain it; see its log, then repeat the command")
+        return open_so_far, before
 
     def give_back(self, before: Before, restarted: bool) -> bool:
-        """Resume it, if a pause drained it; return whether that was so.
+        """Resume it, or leave it to its health check as before, if a pause drained it; return whether that was so.
 
         :param restarted: whether slurmd has been restarted since, so that it must register
         :raises PauseError: slurmctld or slurmd does not work as before, or a job was lost
@@ -77,7 +95,13 @@ class Worker:
             raise PauseError(missing)
         self._account_for(before)
         nodes = self._nodes()
-        return self.name in paused(nodes) and not self.slurm.resume({self.name: nodes[self.name]})
+        if self.name not in paused(nodes):
+            return False
+        if before.unwell:
+            # Its health check resumes it.
+            self.slurm.update(self.name, "DRAIN", before.unwell)
+            return True
+        return not self.slurm.resume({self.name: nodes[self.name]})
 
     def _nodes(self) -> Mapping[str, Mapping[str, str]]:
         nodes = self.slurm.nodes()
