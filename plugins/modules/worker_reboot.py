@@ -77,8 +77,7 @@ def main() -> None:
             module.exit_json(changed=changed, before=dataclasses.asdict(before), said=said)
         if module.check_mode:
             module.exit_json(changed=False, said=f"would wait for {given['node']}")
-        boot, drained, author = (given["before"].get(key) for key in ("boot", "drained", "author"))
-        before = Before(float(boot or 0), drained, author or "")
+        before = Before(**{**given["before"], "boot": float(given["before"].get("boot", 0))})
         module.exit_json(changed=True, said=reboot.wait(before, 60.0 * given["deadline"]))
     except RebootError as error:
         module.fail_json(msg=str(error))

@@ -15,6 +15,7 @@ from ansible.module_utils.slurmstead.workers.reboot import (
     Phase,
     Reboot,
     RebootError,
+    found,
     noted,
     phase,
     seconds,
@@ -159,8 +160,13 @@ class Drained(Back):
 class Waits(Slurm):
     """A slurmctld with a node that waits for its jobs."""
 
+    reason = "stead reboot"
+
     def nodes(self) -> dict[str, dict[str, str]]:
-        return {"n1": node("MIXED+DRAIN+REBOOT_REQUESTED", reason="stead reboot")}
+        return {"n1": node("MIXED+DRAIN+REBOOT_REQUESTED", reason=self.reason)}
+
+    def state(self) -> State:
+        return State(())
 
     def cancel_reboot(self, node: str) -> None:
         raise AssertionError(f"the reboot of {node} was withdrawn")
@@ -184,6 +190,49 @@ def test_a_reboot_that_is_withdrawn_leaves_the_drain_to_whom_it_belongs(
     with pytest.raises(RebootError, match="was not rebooted and goes on as before"):
         Reboot("n1", slurm).wait(Before(BEFORE.boot, reason, author), -1)
     assert slurm.told == ["cancel_reboot", told]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "drained", "requested"),
+    [
+        ("IDLE+DRAIN", "fan", "fan", ""),
+        ("MIXED+DRAIN+REBOOT_REQUESTED NextState=RESUME", "stead reboot", None, ""),
+        ("MIXED+DRAIN+REBOOT_REQUESTED", "fan", "fan", ""),
+        ("DOWN+DRAIN+REBOOT_ISSUED", "fan : reboot issued", "fan", ""),
+        # scontrol reboot ASAP, without and with a reason, and scontrol reboot
+        ("MIXED+DRAIN+REBOOT_REQUESTED NextState=RESUME", "Reboot ASAP", None, "Reboot ASAP"),
+        ("DOWN+DRAIN+REBOOT_ISSUED NextState=RESUME", "kernel : reboot issued", None, "kernel"),
+        ("MIXED+REBOOT_REQUESTED", "reboot requested", None, "reboot requested"),
+    ],
+)
+def test_a_reboot_that_an_administrator_requested_is_not_a_drain(
+    state: str, reason: str, drained: str | None, requested: str
+) -> None:
+    shown = node(state, reason=reason)
+    if "NextState" not in state:
+        del shown["NextState"]
+
+    before = found(shown)
+
+    assert (before.drained, before.requested) == (drained, requested)
+    assert (noted(before, shown).drained, noted(before, shown).requested) == (drained, requested)
+
+
+def test_a_drain_during_a_reboot_that_an_administrator_requested_is_restored() -> None:
+    before = found(node("MIXED+DRAIN+REBOOT_REQUESTED", reason="Reboot ASAP"))
+
+    assert noted(before, node("MIXED+DRAIN+REBOOT_REQUESTED", reason="fan")).drained == "fan"
+
+
+def test_a_reboot_that_an_administrator_requested_is_not_withdrawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.setattr(cluster_lock, "PATH", tmp_path / "lock")
+    slurm = Waits()
+    slurm.reason = "Reboot ASAP"
+
+    with pytest.raises(RebootError, match="An administrator has requested the reboot"):
+        Reboot("n1", slurm).wait(found(slurm.nodes()["n1"]), -1)
 
 
 def test_what_a_killed_run_left_behind_withdraws_no_reboot_for_which_another_run_waits(

@@ -19,6 +19,7 @@ from ansible.module_utils.slurmstead.workers.reasons import (
     HEALTH,
     REBOOT,
     REBOOT_ISSUED,
+    REBOOT_MARK,
     author_before_reboot,
     before_reboot,
     is_drained,
@@ -60,11 +61,15 @@ class Phase(enum.Enum):
 
 @dataclass(frozen=True)
 class Before:
-    """The state of a node before its reboot: its boot time, and reason and author of its drain, if any."""
+    """The state of a node before its reboot: its boot time, and reason and author of its drain, if any.
+
+    `requested` is the reason of the node if an administrator has requested the reboot; that request is not withdrawn.
+    """
 
     boot: float
     drained: str | None = None
     author: str = ""
+    requested: str = ""
 
 
 def phase(before: Before, shown: Fields) -> Phase:
@@ -85,10 +90,12 @@ def noted(before: Before, shown: Fields) -> Before:
     While it reboots, its reason can only be one with which it was drained before, or an administrator's.
     """
     drained = before_reboot(shown)
+    if before.requested and drained == before.requested:
+        drained = None
     under_way = phase(before, shown)
     if under_way is Phase.WAITS or (under_way is Phase.REBOOTS and drained not in (None, "", REBOOT_ISSUED)):
         author = author_before_reboot(shown) or (before.author if drained == before.drained else "")
-        return Before(before.boot, drained, author)
+        return Before(before.boot, drained, author, before.requested)
     return before
 
 
@@ -101,6 +108,23 @@ def set_again(before: Before) -> str:
     reason = before.drained or ""
     is_kept = is_temporary(reason, "root") or not is_temporary(reason, before.author)
     return reason if is_kept else HEALTH + reason
+
+
+def found(shown: Fields) -> Before:
+    """Return the state of a node, whose reboot may be under way.
+
+    slurmctld shows NextState during a reboot after which it removes the drain itself.
+
+    >>> asap = {"State": "IDLE+DRAIN+REBOOT_REQUESTED", "NextState": "RESUME", "Reason": "Reboot ASAP"}
+    >>> found(asap).drained, found(asap).requested
+    (None, 'Reboot ASAP')
+    """
+    before = Before(seconds(shown.get("BootTime", "")), before_reboot(shown), author_before_reboot(shown))
+    under_way = any(state.startswith("REBOOT") for state in flags(shown))
+    is_ours = shown["Reason"].startswith(REBOOT)
+    if not under_way or is_ours or (is_drained(shown) and "NextState" not in shown):
+        return before
+    return Before(before.boot, requested=shown["Reason"].partition(REBOOT_MARK)[0])
 
 
 def sleeps(shown: Fields) -> bool:
@@ -136,7 +160,7 @@ class Reboot:
     def ask(self, check_mode: bool) -> tuple[bool, Before, str]:
         """Request the reboot. Return whether the request was new, the previous state, and a message."""
         shown = self._shown()
-        before = Before(seconds(shown.get("BootTime", "")), before_reboot(shown), author_before_reboot(shown))
+        before = found(shown)
         if sleeps(shown):
             return False, before, f"{self.node} sleeps; it boots when it wakes"
         under_way = phase(before, shown) in (Phase.WAITS, Phase.REBOOTS)
@@ -206,6 +230,11 @@ class Reboot:
         """Raise RebootError for a node that has been in a phase for too long."""
         if seen is Phase.WAITS:
             jobs = slurm_jobs.in_words(self.slurm.state().on(self.node)) or "Slurm"
+            if before.requested:
+                raise RebootError(
+                    f"{self.node} was not rebooted: {jobs} did not end within {limit / 60:.0f} min. An administrator "
+                    f"has requested the reboot, so Slurm still waits; `scontrol cancel_reboot {self.node}` withdraws it"
+                )
             # To withdraw the reboot also resumes the node.
             before = noted(before, self.slurm.nodes().get(self.node, {"State": "", "Reason": ""}))
             self.slurm.cancel_reboot(self.node)
