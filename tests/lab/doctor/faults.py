@@ -140,7 +140,7 @@ QUIET = [
         "/var/lib/dpkg/status",
         "sed '/^Package: munge$/,/^Version:/s/^Version: .*/Version: 0.5.14-1/' /var/lib/dpkg/status",
         "version",
-        "munge 0.5.14-1 is installed here, but .* on node2, node3, node4",
+        r"munge 0.5.14-1 is installed here, but .* on node\[2-4\]",
     ),
     Fault(
         "node3",

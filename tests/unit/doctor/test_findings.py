@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible.module_utils.slurmstead.doctor.findings import Cluster, Finding, findings
+from ansible.module_utils.slurmstead.change.classify import classify
+from ansible.module_utils.slurmstead.doctor.findings import Cluster, Finding, findings, slurm
 from ansible.module_utils.slurmstead.identity.accounts import User
 from tests.doctor_facts import ADDRESSES, CONF, CONTROL, FILES, FOUND, KEY, NAMES, WORKERS, healthy
 
@@ -278,7 +279,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "one package is older": (
         at("node1", "packages", "munge", value="0.5.15-1"),
-        "version: node1: munge 0.5.15-1 is installed here, but 0.5.15-2 on node2, node3",
+        "version: node1: munge 0.5.15-1 is installed here, but 0.5.15-2 on node[2-3]",
     ),
     "releases that do not fit": (
         other_release,
@@ -654,6 +655,24 @@ def test_comments_and_order_of_a_configuration_are_no_finding() -> None:
     machines["node3"]["slurm"]["files"]["slurm.conf"] = turned
 
     assert judge(machines) == []
+
+
+def test_workers_with_the_same_old_files_cost_one_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = healthy()
+    for name in WORKERS:
+        machines[name]["slurm"]["fetched"] = {**FOUND, "slurm.conf": CONF.replace("25000", "7")}
+    compared: list[str] = []
+
+    def compare(old: dict[str, str], *rest: Any) -> Any:
+        compared.append(old["slurm.conf"])
+        return classify(old, *rest)
+
+    monkeypatch.setattr(slurm, "classify", compare)
+
+    found = judge(machines)
+
+    assert [finding.host for finding in found if finding.about == "fetched"] == list(WORKERS)
+    assert len(compared) == 1
 
 
 def test_a_full_file_system_is_told_of_once() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from ansible.module_utils.slurmstead.conf.versions import OLDEST_PEER, can_talk, series, upstream
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Finding, both
+from ansible.module_utils.slurmstead.slurm.hostlist import compress
 
 AT_BOOT = ("enabled", "static", "alias", "indirect", "generated")
 
@@ -84,7 +85,7 @@ def packages(cluster: Cluster) -> Iterator[Finding]:
             installed[facts["release"], package][name] = re.sub(r"\+b\d+$", "", version)
     for (_, package), versions in installed.items():
         usual, _ = Counter(versions.values()).most_common(1)[0]
-        others = ", ".join(name for name, version in versions.items() if version == usual)
+        others = compress(name for name, version in versions.items() if version == usual)
         for name, version in versions.items():
             if version != usual:
                 seen = f"{package} {version} is installed here, but {usual} on {others}"

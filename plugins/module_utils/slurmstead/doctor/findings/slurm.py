@@ -84,12 +84,17 @@ def loaded(cluster: Cluster) -> Iterator[Finding]:
 def fetched(cluster: Cluster) -> Iterator[Finding]:
     """Workers use control's files, and have none of their own."""
     published = cluster.brain.get("slurm", {}).get("files", {})
+    # Most workers have the same files, which grow with the number of workers.
+    compared: dict[tuple[tuple[str, str], ...], str] = {}
     for name, facts in cluster.running("slurmd"):
         if name == cluster.control:
             continue
         own, there = sorted(facts["slurm"]["files"]), facts["slurm"]["fetched"]
-        served = published.keys() & (there.keys() | cluster.files.keys())
-        differences = _differences(there, {key: published[key] for key in served}, "")
+        texts = tuple(sorted(there.items()))
+        if texts not in compared:
+            served = published.keys() & (there.keys() | cluster.files.keys())
+            compared[texts] = _differences(there, {key: published[key] for key in served}, "")
+        differences = compared[texts]
         if own:
             seen = f"/etc/slurm has its own {', '.join(own)}, which hides that of {cluster.control}"
             yield Finding(name, "own", seen, "remove it, and `systemctl restart slurmd`")
