@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
@@ -10,11 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ansible.module_utils.slurmstead.doctor.facts import jobs, machine, network, people, services, slurm
 from ansible.module_utils.slurmstead.identity.accounts import Known
+from ansible.module_utils.slurmstead.reach import remote_call
 from ansible.module_utils.slurmstead.slurm import daemons
 
 
@@ -140,6 +143,38 @@ def test_only_names_that_are_resolved_wrongly_are_facts() -> None:
         "no-such-name.invalid": []
     }
     assert machine.misresolved({"localhost": "10.0.0.1"}) == {"localhost": ["127.0.0.1"]}
+
+
+SILENT = """
+import socket, time
+socket.getaddrinfo = lambda *_: time.sleep(60)
+"""
+"""A name server that does not answer."""
+
+
+NAMES = [f"node{number}" for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("module", "function", "arguments"),
+    [
+        ("machine", "misresolved", {"addresses": dict.fromkeys(NAMES, "10.0.0.1")}),
+        ("network", "unreached", {"peers": dict.fromkeys(NAMES, [6817, 60001])}),
+    ],
+)
+def test_the_facts_end_in_time_while_a_name_server_is_silent(
+    module: str, function: str, arguments: dict[str, Any]
+) -> None:
+    text = remote_call.program(f"doctor.facts.{module}", function, arguments)
+    short = text.replace("LOOK = 8.0", "LOOK = 0.5")
+    assert short != text
+
+    done = subprocess.run(
+        [sys.executable, "-IS", "-"], input=SILENT + short, capture_output=True, text=True, timeout=30, check=True
+    )
+
+    assert sorted(json.loads(done.stdout)) == sorted(NAMES)
+    assert done.stderr == ""
 
 
 def test_people_are_known_by_both_numbers() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import grp
 import hashlib
 import hmac
@@ -16,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.slurmstead.doctor.facts.in_time import answers
 from ansible.module_utils.slurmstead.identity.accounts import is_person
 from ansible.module_utils.slurmstead.reach.commands import run
 
@@ -74,13 +74,9 @@ def misresolved(addresses: Mapping[str, str]) -> dict[str, list[str]]:
             return []
         return sorted({str(address[0]) for *_, address in found})
 
-    # Not in a `with` block, which would wait for a name server that does not answer.
-    pool = concurrent.futures.ThreadPoolExecutor(16)
-    asked = {name: pool.submit(addresses_of, name) for name in addresses}
-    concurrent.futures.wait(asked.values(), LOOK)
-    pool.shutdown(wait=False)
-    found = {name: answer.result() if answer.done() else [] for name, answer in asked.items()}
-    return {name: seen for name, seen in found.items() if seen != [addresses[name]]}
+    found = answers(addresses_of, addresses, LOOK)
+    seen = {name: found.get(name, []) for name in addresses}
+    return {name: those for name, those in seen.items() if those != [addresses[name]]}
 
 
 def clock() -> dict[str, Any]:

@@ -8,10 +8,14 @@ import json
 import socket
 from collections.abc import Mapping, Sequence
 
+from ansible.module_utils.slurmstead.doctor.facts.in_time import answers
 from ansible.module_utils.slurmstead.reach.commands import run
 
 SECONDS = 4.0
 """Timeout for a connection, on a network where an answer takes milliseconds."""
+
+LOOK = 8.0
+"""Timeout in seconds for all connections, with the resolution of names, which has no timeout of its own."""
 
 
 def mtus() -> dict[str, int]:
@@ -33,15 +37,18 @@ def unreached(peers: Mapping[str, Sequence[int]]) -> dict[str, dict[str, str]]:
 
     :param peers: ports by name of machine
     """
-    found = {
-        name: {str(port): why for port in ports if (why := _unreached(name, port))} for name, ports in peers.items()
-    }
-    return {name: ports for name, ports in found.items() if ports}
+    asked = [(name, port) for name, ports in peers.items() for port in ports]
+    seen = answers(_unreached, asked, LOOK)
+    found: dict[str, dict[str, str]] = {}
+    for name, port in asked:
+        if why := seen.get((name, port), "no answer"):
+            found.setdefault(name, {})[str(port)] = why
+    return found
 
 
-def _unreached(name: str, port: int) -> str:
+def _unreached(peer: tuple[str, int]) -> str:
     try:
-        with contextlib.closing(socket.create_connection((name, port), SECONDS)):
+        with contextlib.closing(socket.create_connection(peer, SECONDS)):
             return ""
     except ConnectionRefusedError:
         return ""
