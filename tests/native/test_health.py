@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import re
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -81,6 +83,31 @@ def test_a_drain_of_its_own_is_resumed(one: Cluster) -> None:
     drain(one, OURS)
 
     assert check(one) == "resumed node1, which was drained for: disk / is full, 0 MiB left"
+    one.wait_until_idle()
+
+
+def requests(cluster: Cluster) -> Counter[str]:
+    """Return how often slurmctld was asked for information by others than sdiag, by kind."""
+    counted = cluster.run("sdiag").partition("by message type")[2].partition("by user")[0]
+    return Counter(
+        {kind: int(number) for kind, number in re.findall(r"(REQUEST_(?!STATS)\w+_INFO\w*) .*count:(\d+)", counted)}
+    )
+
+
+def test_a_check_costs_slurmctld_what_the_page_about_scale_says(one: Cluster) -> None:
+    of_the_node = Counter({"REQUEST_PARTITION_INFO": 1, "REQUEST_NODE_INFO_SINGLE": 1})
+    of_a_job = Counter({"REQUEST_PARTITION_INFO": 1, "REQUEST_JOB_INFO_SINGLE": 1, "REQUEST_FED_INFO": 1})
+    before = requests(one)
+    assert check(one) == ""
+    assert requests(one) - before == of_the_node
+
+    number = one.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 600", user="alice")
+    one.wait_for(lambda: one.tried("pgrep", "-u", "alice", "sleep", on="node1").stdout, 60, "the job runs")
+    before = requests(one)
+    assert check(one) == ""
+    assert requests(one) - before == of_the_node + of_a_job
+
+    one.run("scancel", number)
     one.wait_until_idle()
 
 
