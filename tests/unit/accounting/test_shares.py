@@ -44,7 +44,7 @@ def test_in_a_lab_each_group_is_an_account() -> None:
 
     assert {name: user.account for name, user in found.users.items()} == {"ann": "bio", "bob": "users"}
     assert found.parents == {"bio": "uni", "uni": "root", "users": "root"}
-    assert found.accounts["bio"] == {"Fairshare": 3}
+    assert found.accounts["bio"] == {"QOS": ["normal", "low"], "DefaultQOS": "normal", "Fairshare": 3}
     assert found.accounts["users"] == {"QOS": ["normal", "low"], "DefaultQOS": "normal"}
 
 
@@ -175,14 +175,45 @@ def test_jobs_of_an_account_below_another_have_its_qos() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accounts", "user"), [({"QOS": "+gpu"}, {}), ({}, {"QOS": "gpu"})], ids=["a difference", "a user's own"]
+    ("account", "user"), [({"QOS": "+gpu"}, {}), ({}, {"QOS": "gpu"})], ids=["a difference", "a user's own"]
 )
-def test_jobs_whose_qos_an_administrator_allowed_are_not_named(accounts: dict[str, str], user: dict[str, str]) -> None:
-    declared = Declared("lab", people=(ANN,), accounts={"bio": {"Parent": "uni"}})
+def test_jobs_whose_qos_an_administrator_allowed_are_not_named(account: dict[str, str], user: dict[str, str]) -> None:
+    declared = Declared("lab", people=(ANN,), accounts={"bio": {"Parent": "uni", **account}})
     there = made(declared)
-    present = Present(there.qos, {**there.accounts, "bio": accounts}, there.parents, {("bio", "ann"): user})
+    present = Present(there.qos, there.accounts, there.parents, {("bio", "ann"): user})
 
     assert [*difference.stranded(wanted(declared), present, "7|ann|bio|gpu\n")] == []
+
+
+def test_an_account_of_a_lab_that_moved_below_another_is_limited_in_a_course() -> None:
+    cs = {"name": "ann", "account": "cs"}
+    lab, below = Declared("lab", people=(cs,)), {"cs": {"Parent": "school"}}
+    moved, course = Declared("lab", people=(cs,), accounts=below), Declared("course", people=(cs,), accounts=below)
+
+    assert commands(moved, made(lab)) == [
+        "add account school parent=root cluster=c Description=school Organization=school QOS=normal,low"
+        " DefaultQOS=normal",
+        "modify account where name=cs cluster=c set parent=school",
+    ]
+    assert "modify account where name=cs cluster=c set QOS=course DefaultQOS=course" in commands(course, made(moved))
+    assert commands(course, made(course)) == []
+
+
+@pytest.mark.parametrize(
+    ("accounts", "allowed"),
+    [
+        ({"cs": {"Parent": "school"}, "school": {"QOS": "gpu", "DefaultQOS": "gpu"}}, "gpu"),
+        ({"cs": {"Parent": "school", "QOS": "gpu"}, "school": {"QOS": "normal"}}, "gpu"),
+        ({"cs": {"Parent": "helpers"}, "helpers": {"Parent": "staff"}}, ["normal", "low"]),
+        ({"cs": {"Parent": "year"}, "year": {"Parent": "school"}}, ["course"]),
+        ({"cs": {"Parent": "staff"}, "staff": {"Parent": "school"}}, ["normal", "low"]),
+    ],
+    ids=["its parent's", "its own", "that of staff", "that of students", "that of staff below another"],
+)
+def test_an_account_below_another_has_the_declared_qos_or_that_of_the_template(
+    accounts: dict[str, dict[str, str]], allowed: str | list[str]
+) -> None:
+    assert wanted(Declared("course", people=(ANN,), accounts=accounts)).accounts["cs"]["QOS"] == allowed
 
 
 def test_an_account_moves_and_changes_in_two_commands() -> None:

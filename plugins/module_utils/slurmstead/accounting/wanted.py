@@ -96,15 +96,18 @@ def wanted(declared: Declared, logins: Iterable[str] = ()) -> Wanted:
     limited = _limited(declared, default, parents)
     qos = _qos(declared, bool(limited))
     accounts = {}
-    for name, parent in parents.items():
+    for name in parents:
         own = {key: value for key, value in declared.accounts.get(name, {}).items() if key != "Parent"}
         students = name in limited
         # Else students could exceed their limits with it.
         low = [] if students and declared.low == "none" else [LOW]
         allowed = [COURSE if students else "normal", *low]
-        # Other accounts inherit from their parent, and without limits each QOS is accepted.
-        needs = parent == "root" and declared.is_enforced
-        accounts[name] = {**({"QOS": allowed, "DefaultQOS": allowed[0]} if needs else {}), **own}
+        # Without limits each QOS is accepted. An account below another may have those of an earlier template.
+        usual = {"QOS": allowed, "DefaultQOS": allowed[0]} if declared.is_enforced else {}
+        for above in reversed(_above(name, parents)):
+            given = declared.accounts.get(above, {})
+            usual |= {key: given[key] for key in ("QOS", "DefaultQOS") if key in given}
+        accounts[name] = {**usual, **own}
     placed = {name for name, keys in declared.accounts.items() if "Parent" in keys}
     enrolled = {name for name, user in users.items() if declared.template == "course" and user.account != default}
     return Wanted(qos, accounts, parents, placed, users, enrolled)
@@ -142,11 +145,19 @@ def _users(declared: Declared, default: str, logins: Iterable[str]) -> dict[str,
     return found
 
 
+def _above(name: str, parents: Mapping[str, str]) -> list[str]:
+    """Return the accounts above one, the next one first."""
+    found: list[str] = []
+    while (name := parents.get(name, "root")) != "root" and name not in found:
+        found.append(name)
+    return found
+
+
 def _limited(declared: Declared, default: str, parents: Mapping[str, str]) -> Collection[str]:
-    """Return the accounts of students: those of groups, in a course."""
+    """Return the accounts of students: in a course those of groups, but not those below the account of staff."""
     if declared.template != "course":
         return ()
-    return {name for name in parents if name != default and parents[name] == "root"}
+    return {name for name in parents if default not in (name, *_above(name, parents))}
 
 
 def slurm_config(declared: Declared, half_life: str | None = None) -> dict[str, Any]:
