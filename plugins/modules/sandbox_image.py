@@ -20,7 +20,7 @@ options:
   packages: {type: list, elements: str, default: [], description: Packages of Debian.}
   given: {type: path, description: 'Tar file with requirements.txt, wheels/ or archive.tar.'}
   archive: {type: str, default: '', description: Name of the archive in O(given), or empty.}
-  used: {type: dict, default: {}, description: Numbers of the jobs that use an image, by its name.}
+  used: {type: dict, default: {}, description: Numbers of the jobs that use an image, by its name; see sandbox_jobs.}
 author: [Slurmstead]
 """
 
@@ -73,7 +73,7 @@ def main() -> None:
                 archive=given["archive"],
             )
         elif given["state"] == "absent" and not module.check_mode:
-            building.remove(store, name, given["used"].get(name, []))
+            building.remove(store, name, images.jobs_of(name, given["used"]))
     except images.ImageError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=given["state"] != "listed", images=images.listed(pathlib.Path(store)))

@@ -22,7 +22,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-used: {description: "Numbers of jobs, by the name of their image.", type: dict, returned: success}
+used:
+  description: Numbers of jobs by the name of their image; by C(*), those that may use any image.
+  type: dict
+  returned: success
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -12,7 +12,7 @@ import pytest
 from ansible.module_utils.slurmstead.reach import remote_call
 from tests.native import root
 from tests.native.cluster import Cluster
-from tests.native.sandbox import HOME, inside, started
+from tests.native.sandbox import BUNDLE, HOME, inside, started
 
 pytestmark = pytest.mark.slow
 
@@ -106,12 +106,16 @@ def test_running_and_waiting_jobs_use_their_image(imported: Cluster) -> None:
     submit = ("sbatch", "--parsable", "--mem=100", "--output=/dev/null")
     running = imported.run(*submit, f"--container={STORE}/plain", "--wrap=sleep 300", user="alice")
     waiting = imported.run(*submit, "--hold", "--container=../../images/small", "--wrap=true", user="alice")
+    imported.run("mkdir", "bundle", user="alice")
+    imported.run("tee", "bundle/config.json", text=BUNDLE.replace("rootfs", f"{STORE}/plain/rootfs"), user="alice")
+    own = imported.run(*submit, "--container=bundle", "--wrap=sleep 300", user="alice")
+    imported.wait_for(lambda: imported.run("squeue", "-h", "-t", "R", "-o", "%i").split() == [running, own], 60, "run")
 
     shown = {f"{kind}s": imported.run("scontrol", "--oneliner", "show", kind) for kind in ("job", "step")}
     used = call(imported, "images", "users", **shown, images=STORE)
-    imported.run("scancel", running, waiting)
+    imported.run("scancel", running, waiting, own)
     imported.wait_for(lambda: not imported.run("squeue", "--noheader"), 60, "the jobs have ended")
     after = {f"{kind}s": imported.run("scontrol", "--oneliner", "show", kind) for kind in ("job", "step")}
 
-    assert used == {"plain": [running], "small": [waiting]}
+    assert used == {"*": [own], "plain": [running], "small": [waiting]}
     assert call(imported, "images", "users", **after, images=STORE) == {}

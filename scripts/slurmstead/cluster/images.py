@@ -22,7 +22,7 @@ MIB = 1024 * 1024
 
 
 class Found(NamedTuple):
-    """All images, and the numbers of the jobs that use each, by its name."""
+    """All images, and the numbers of the jobs that use each, or may use it, by its name."""
 
     images: Sequence[Mapping[str, Any]]
     used: Mapping[str, Sequence[str]]
@@ -101,7 +101,8 @@ def run(console: Console, inventory: pathlib.Path, state: str, *, plain: bool = 
         raise result.error
     images = [image for found in result.results_of("sandbox_image") for image in found.get("images", [])]
     used = [found["used"] for found in result.results_of("sandbox_jobs") if "used" in found]
-    return Found(images, used[0] if used else {})
+    jobs_of = rooms.module("sandbox.images").jobs_of
+    return Found(images, {one["name"]: jobs_of(one["name"], used[0]) for one in images} if used else {})
 
 
 def lines(found: Found) -> list[str]:

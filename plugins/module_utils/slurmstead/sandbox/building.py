@@ -162,7 +162,7 @@ def build(directory: str, **given: Any) -> None:
 def remove(directory: str, name: str, used: Sequence[str]) -> None:
     """Remove an image from a directory of images.
 
-    :param used: numbers of the jobs that use it
+    :param used: numbers of the jobs that use it, or may use it
     :raises ImageError: it does not exist, or it is in use; it stays
     """
     store = Path(directory)
@@ -172,7 +172,7 @@ def remove(directory: str, name: str, used: Sequence[str]) -> None:
             raise ImageError(f"there is no image {name}: the images are {', '.join(known) or 'none'}")
         if used:
             raise ImageError(
-                f"the image {name} is used by job {', '.join(used[:5])}{' and others' if used[5:] else ''}: "
+                f"the image {name} is or may be used by job {', '.join(used[:5])}{' and others' if used[5:] else ''}: "
                 "wait until they have ended, or cancel them with `scancel`"
             )
         old = store / f"{OLD}{name}"

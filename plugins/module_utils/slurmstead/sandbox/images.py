@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,9 @@ ENDED = (
     *("REVOKED", "TIMEOUT"),
 )
 """States of jobs that slurmctld still remembers."""
+
+ANY = "*"
+"""In place of an image: a directory elsewhere, whose config.json may name any image."""
 
 
 class ImageError(Exception):
@@ -75,7 +78,7 @@ def listed(store: Path) -> list[dict[str, Any]]:
 
 
 def users(jobs: str, steps: str, images: str) -> dict[str, list[str]]:
-    """Return the numbers of the jobs that use each image, from `scontrol --oneliner show job` and `… show step`.
+    """Return the numbers of the jobs that use each image, or ANY, from `scontrol --oneliner show job`, `… step`.
 
     A line break in the name of a job can add lines that look like other jobs, but hides no image that is in use.
 
@@ -83,8 +86,10 @@ def users(jobs: str, steps: str, images: str) -> dict[str, list[str]]:
     >>> jobs += "\\nJobId=6 JobState=FAILED WorkDir=/ Container=/share/images/python"
     >>> users(jobs, "StepId=8.0 UserId=1 Container=/share/images/r/ State=RUNNING", "/share/images")
     {'python': ['7'], 'r': ['8']}
+    >>> users("JobId=5 WorkDir=/home/a Container=bundle\\nJobId=4 Container=(null)", "", "/share/images")
+    {'*': ['5']}
     >>> users("JobId=7 WorkDir=/ Container=share/images/r\\nJobId=9\\nJobId=7 WorkDir=/a", "", "/share/images")
-    {'r': ['7']}
+    {'*': ['7'], 'r': ['7']}
     """
     found: dict[str, set[str]] = {}
     where: dict[str, set[str]] = {}
@@ -94,13 +99,22 @@ def users(jobs: str, steps: str, images: str) -> dict[str, list[str]]:
     for line in (*jobs.splitlines(), *steps.splitlines()):
         fields = dict(_fields(line))
         number = (fields.get("JobId") or fields.get("StepId", "")).partition(".")[0]
-        if not number or "Container" not in fields or fields.get("JobState") in ENDED:
+        if not number or fields.get("Container", "") in ("", "(null)") or fields.get("JobState") in ENDED:
             continue
         for start in where.get(number, {"/"}):
             directory, name = os.path.split(os.path.realpath(os.path.join(start, fields["Container"])))
-            if directory == os.path.realpath(images):
-                found.setdefault(name, set()).add(number)
+            image = name if directory == os.path.realpath(images) else ANY
+            found.setdefault(image, set()).add(number)
     return {name: sorted(numbers, key=int) for name, numbers in sorted(found.items())}
+
+
+def jobs_of(name: str, used: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the numbers of the jobs that use an image, or may use it.
+
+    >>> jobs_of("python", {"*": ["5"], "python": ["40", "7"], "r": ["8"]})
+    ['5', '7', '40']
+    """
+    return sorted({*used.get(name, []), *used.get(ANY, [])}, key=int)
 
 
 def _fields(line: str) -> Iterator[tuple[str, str]]:

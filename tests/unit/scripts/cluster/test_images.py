@@ -68,6 +68,17 @@ def test_a_table_says_who_uses_an_image():
     ]
 
 
+def test_a_job_in_a_directory_elsewhere_may_use_every_image(monkeypatch):
+    given = {"sandbox_image": [{"images": [{"name": "own"}, {"name": "python"}]}]}
+    given["sandbox_jobs"] = [{"used": {"python": ["7"], "*": ["8"]}}]
+    listed = {"control": {"hosts": ["head"]}, "_meta": {"hostvars": {"head": {"sandbox_enabled": True}}}}
+    monkeypatch.setattr(playbook, "listed", lambda _: listed)
+    monkeypatch.setattr(playbook, "run", lambda *_, **__: Result("change-images.yml"))
+    monkeypatch.setattr(Result, "results_of", lambda _, action: given[action])
+
+    assert images.run(Console(), HERE, "listed").used == {"own": ["8"], "python": ["7", "8"]}
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_control_node_in_a_group_of_the_group_control_is_found(monkeypatch, enabled):
     listed = {"control": {"children": ["heads"]}, "heads": {"hosts": ["head"]}}
