@@ -44,6 +44,28 @@ def post(body):
 command = {"exec_prefix": "touch /run/as-root; #"}
 print(post(command), post({"port": 5000, **command}))
 """
+KEEP_PRINTING = """
+import threading, time
+def keep_printing():
+    while True:
+        print("secret", flush=True)
+        time.sleep(0.1)
+threading.Thread(target=keep_printing).start()
+"""
+SUBSCRIBE = """
+import sys, zmq
+line = zmq.Context().socket(zmq.SUB)
+line.subscribe(b"")
+line.rcvtimeo = 5000
+for address in sys.argv[1:]:
+    line.connect(address)
+try:
+    print(line.recv_multipart())
+except zmq.Again:
+    pass
+"""
+"""Prints the first message of a kernel, if there is any."""
+
 FEW_PORTS, ALL_PORTS = "50000 50099", "32768 60999"
 TAKE_PORTS = """
 import asyncio, sys
@@ -247,12 +269,32 @@ def test_a_hub_that_restarts_knows_the_job_of_a_notebook_that_has_not_started(
 def test_a_notebook_listens_on_the_network_of_the_cluster_only(
     hub: Hub, student: Callable[..., Any], notebook: str
 ) -> None:
-    assert student("cell", "alice", notebook, "print(1)") == "1\n", "there is a kernel, which listens too"
+    assert student("cell", "alice", notebook, "print(1)") == "1\n", "there is a kernel"
     node = hub.cluster.run("squeue", "--noheader", "--states=R", "--format=%B")
     listening = hub.cluster.run("ss", "--listening", "--tcp", "--numeric", "--no-header", "--processes", on=node)
 
-    places = {line.split()[3].rpartition(":")[0] for line in listening.splitlines() if "slurmd" not in line}
-    assert places == {hub.cluster.addresses[node], "127.0.0.1"}, listening
+    places = [line.split()[3].rpartition(":")[0] for line in listening.splitlines() if "slurmd" not in line]
+    # ipykernel always has the local one, which only receives: what subprocesses of the kernel print.
+    assert sorted(places) == [hub.cluster.addresses[node], "127.0.0.1"], listening
+
+
+def test_no_other_user_reads_what_a_kernel_sends(hub: Hub, student: Callable[..., Any], notebook: str) -> None:
+    student("cell", "alice", notebook, KEEP_PRINTING)
+    node = hub.cluster.run("squeue", "--noheader", "--states=R", "--format=%B")
+    local, own = (
+        hub.cluster.run("ss", "--listening", kind, "--numeric", "--no-header", on=node).split()
+        for kind in ("--tcp", "--unix")
+    )
+    ports = [word.rpartition(":")[2] for word in local if word.startswith("127.0.0.1:")]
+    sockets = [word for word in own if "/kernel-" in word]
+    addresses = [*(f"tcp://127.0.0.1:{port}" for port in ports), *(f"ipc://{path}" for path in sockets)]
+
+    def subscribe(user: str) -> str:
+        python = f"{PLACES['kernel']}/current/bin/python"
+        return hub.cluster.run(python, "-c", SUBSCRIBE, *addresses, on=node, user=user)
+
+    assert "secret" in subscribe("alice")
+    assert subscribe("bob") == ""
 
 
 @pytest.fixture

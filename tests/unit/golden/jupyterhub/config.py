@@ -35,8 +35,12 @@ c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 4:00:00", "sbatc
 c.Spawner.apply_user_options = slurmstead_hub.choose_profile
 c.Spawner.options_form = slurmstead_hub.options_form
 c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
-# A trash in the home would make no room there.
-c.Spawner.args = ["--FileContentsManager.delete_to_trash=False"]
+c.Spawner.args = [
+    # A trash in the home would make no room there.
+    "--FileContentsManager.delete_to_trash=False",
+    # Any user of the worker can read what a kernel sends to a TCP port; these sockets are in JUPYTER_RUNTIME_DIR.
+    "--KernelManager.transport=ipc",
+]
 # Reads slurmstead_notebook.py, and imports nothing from the current directory.
 c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/python -P -"
 # In the user's slice, and so under login_user_memory: another process of the user can take over such a command (ptrace).
@@ -67,8 +71,9 @@ case $address in
     "" | 127.*) ;;
     *) export JUPYTERHUB_SERVICE_URL="${{JUPYTERHUB_SERVICE_URL/0.0.0.0/$address}}" ;;
 esac
-# Jupyter writes there before it listens, and the home can be full.
-export JUPYTER_RUNTIME_DIR=$(mktemp --directory --tmpdir notebook-XXXXXX)
+# Jupyter writes there before it listens, and the home can be full. mktemp lets no other user in. With 50 more characters
+# it is the path of a kernel's socket, which has at most 107.
+export JUPYTER_RUNTIME_DIR=$(mktemp --directory --tmpdir nb-XXXXXX)
 exec {cmd} <<"END"
 {program}
 END
