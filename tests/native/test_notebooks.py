@@ -380,6 +380,19 @@ def test_notebooks_outlive_the_hub(hub: Hub, student: Callable[..., Any], notebo
     assert "7" in student("cell", "alice", notebook, "print(7)")
 
 
+def test_a_notebook_keeps_its_packages_when_there_are_new_ones(
+    hub: Hub, student: Callable[..., Any], notebook: str
+) -> None:
+    node = hub.cluster.run("squeue", "--noheader", "--states=R", "--format=%B")
+    link = f"{PLACES['kernel']}/current"
+    before = hub.cluster.run("readlink", link, on=node)
+    hub.cluster.run("ln", "-sfn", "newer", link, on=node)
+    try:
+        assert student("cell", "alice", notebook, "import sys; print(sys.prefix)") == f"{PLACES['kernel']}/{before}\n"
+    finally:
+        hub.cluster.run("ln", "-sfn", before, link, on=node)
+
+
 def test_a_notebook_outlives_slurmctld(hub: Hub, student: Callable[..., Any], notebook: str) -> None:
     before = jobs(hub)
     hub.cluster.stop(CONTROL)

@@ -5,7 +5,6 @@ import batchspawner  # Its page of the API receives the port of a notebook; slur
 import slurmstead_hub
 
 STATE = "/var/lib/slurmstead-jupyterhub"
-KERNEL = "/share/notebooks/current/bin"
 
 c.JupyterHub.bind_url = "https://:443"
 c.JupyterHub.hub_bind_url = "http://192.168.1.103:481"
@@ -34,7 +33,7 @@ c.Authenticator.invitations = f"{STATE}/invitations"
 c.Spawner.profiles = {"large": {"description": "4 CPUs, at most 4:00:00", "sbatch": ["--cpus-per-task=4", "--time=4:00:00"]}, "small": {"description": "1 CPU, at most 4:00:00", "sbatch": ["--cpus-per-task=1", "--time=4:00:00"]}, "quiet": {"description": "a whole quiet node, at most an hour", "sbatch": ["--time=1:00:00", "--partition=quiet"]}}
 c.Spawner.apply_user_options = slurmstead_hub.choose_profile
 c.Spawner.options_form = slurmstead_hub.options_form
-c.Spawner.cmd = [f"{KERNEL}/jupyterhub-singleuser"]
+c.Spawner.cmd = ["$kernel/bin/jupyterhub-singleuser"]
 c.Spawner.args = [
     # A trash in the home would make no room there.
     "--FileContentsManager.delete_to_trash=False",
@@ -42,7 +41,7 @@ c.Spawner.args = [
     "--KernelManager.transport=ipc",
 ]
 # Reads slurmstead_notebook.py, and imports nothing from the current directory.
-c.Spawner.batchspawner_singleuser_cmd = f"{KERNEL}/python -P -"
+c.Spawner.batchspawner_singleuser_cmd = "$kernel/bin/python -P -"
 # In the user's slice, and so under login_user_memory: another process of the user can take over such a command (ptrace).
 c.Spawner.exec_prefix = (
     "systemd-run --quiet --collect --scope --slice=user-$(id -u {username}).slice /usr/sbin/runuser -u {username} --"
@@ -74,6 +73,8 @@ esac
 # Jupyter writes there before it listens, and the home can be full. mktemp lets no other user in. With 50 more characters
 # it is the path of a kernel's socket, which has at most 107.
 export JUPYTER_RUNTIME_DIR=$(mktemp --directory --tmpdir nb-XXXXXX)
+# Not the link: a notebook that runs keeps its packages when the link leads to new ones.
+kernel=$(readlink --canonicalize-existing --verbose /share/notebooks/current) || exit
 exec {cmd} <<"END"
 {program}
 END
