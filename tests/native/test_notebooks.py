@@ -120,7 +120,7 @@ sqlite3.connect("{notebooks.STATE}/jupyterhub.sqlite").executescript("update use
 @pytest.fixture(scope="module")
 def hub(release: str) -> Iterator[Hub]:
     """A hub with three profiles; alice and teacher have a password."""
-    users = {**USERS, **{name: 3000 + number for number, name in enumerate(["teacher", "ansible", *CLASS])}}
+    users = {**USERS, **{name: 3000 + number for number, name in enumerate(["teacher", "ansible", "Alice", *CLASS])}}
     with Cluster(release, nodes=2, packages=PACKAGES, layer=notebooks.layer(release), users=users) as cluster:
         hub = Hub(cluster, jupyterhub_profiles=PROFILES, jupyterhub_administrators=["teacher"])
         cluster.run("pwconv")  # The users of a cluster are not in /etc/shadow.
@@ -175,6 +175,17 @@ def test_only_the_password_of_a_person_opens_the_page(hub: Hub, student: Callabl
     assert student("login", "alice", "wrong") is None
     assert student("login", "bob", "") is None
     assert student("login", "root", PASSWORD) is None
+
+
+def test_a_name_with_a_capital_is_not_the_user_in_lower_case(hub: Hub, student: Callable[..., Any]) -> None:
+    hub.cluster.run("chpasswd", text="Alice:another good password\n")
+
+    token = student("login", "Alice", "another good password")
+    assert student("login", "Alice", PASSWORD) is None
+    assert student("start", "Alice", token, "small") is None, hub.log()
+    assert [job[:2] for job in jobs(hub).values()] == [["Alice", "notebook"]]
+    student("stop", "Alice", token)
+    hub.cluster.wait_for(lambda: not hub.cluster.run("squeue", "--noheader"), 60, "no job")
 
 
 def test_an_administrator_stops_the_notebooks_of_others_and_can_do_no_more(

@@ -214,6 +214,13 @@ class Authenticator(PAMAuthenticator):
 
     invitations = Unicode(help="Directory of the invitations.").tag(config=True)
 
+    def normalize_username(self, username: str) -> str:
+        """Return the name of the account that logs in; PAMAuthenticator would make `ann` of `Ann`, another account."""
+        try:
+            return pwd.getpwuid(pwd.getpwnam(username).pw_uid).pw_name
+        except KeyError:
+            return username
+
     def check_allowed(self, username: str, authentication: object = None) -> bool:
         """Refuse accounts of the system and of Ansible, also if they have a password."""
         del authentication
