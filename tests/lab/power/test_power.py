@@ -189,6 +189,8 @@ def test_what_sleeping_machines_miss_is_done_before_their_next_job(lab: Any, rac
     rack.until_asleep("before a command")
     keeps_awake = rack.submit(f"--nodelist={awake}", "--wrap='sleep 100000'")
     rack.until(lambda: rack.states()[awake] in ("mix", "alloc"), BOOT, "one machine is awake")
+    # Who sleeps is known only after `up` has started it.
+    rack.scontrol("systemctl stop slurmctld")
     said = rack.stead("up", code=3)
     rotated = rack.stead("rotate-key", code=3)
     jobs = [rack.submit(f"--nodelist={name}", "--wrap=true") for name in (first, second)]
