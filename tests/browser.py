@@ -145,6 +145,8 @@ def main() -> None:
         page.wait(lambda: "notebook" in page.text(".jp-OutputArea-output pre"), "squeue in the cell")
         toasts = page.ask("/elements", using="css selector", value=".Toastify__toast")
         assert not toasts, f"JupyterLab says: {page.text('.Toastify__toast')}"
+        debuggers = page.ask("/elements", using="css selector", value=".jp-DebuggerBugButton")
+        assert not debuggers, "JupyterLab offers a debugger that the kernel does not have"
         page.picture("notebook")
         page.open(f"{url}/hub/logout")
         page.open(f"{url}/hub/home")

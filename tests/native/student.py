@@ -112,8 +112,12 @@ async def cell(url, authority, token, name, code):
             shown.append(f"<{' '.join(sorted(content['data']))}>")
         elif kind == "error":
             shown.append("\n".join(content["traceback"]))
-        elif kind == "execute_reply":
-            await asyncio.sleep(0.5)
+        elif (
+            kind == "status"
+            and content["execution_state"] == "idle"
+            and answer["parent_header"].get("msg_id") == header["msg_id"]
+        ):
+            # What a cell prints arrives before this, but possibly after the reply.
             line.close()
             return "".join(shown)
 

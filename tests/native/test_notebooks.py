@@ -308,6 +308,14 @@ def test_no_other_user_reads_what_a_kernel_sends(hub: Hub, student: Callable[...
     assert subscribe("bob") == ""
 
 
+def test_a_kernel_has_no_debugger_which_would_obey_any_user_of_the_worker(
+    student: Callable[..., Any], notebook: str
+) -> None:
+    looked = "import importlib.util; print(importlib.util.find_spec('debugpy'))"
+
+    assert student("cell", "alice", notebook, looked) == "None\n"
+
+
 @pytest.fixture
 def thief(hub: Hub) -> Iterator[Callable[[str, str], Callable[[], str]]]:
     """Let bob take ports of node1; what is called then tells what was sent there."""

@@ -28,8 +28,14 @@ OWN = ("slurmstead_client-", "pathspec-")
 """Beginnings of the wheels that users install on their own computers."""
 
 LAB = "share/jupyter/lab"
-QUIET = {"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False}}
-"""Settings with which JupyterLab neither asks each user about news nor looks for updates."""
+NOTIFICATIONS = "@jupyterlab/apputils-extension:notification"
+SETTINGS = {
+    # Without questions about news, and without looking for updates.
+    "overrides.json": {NOTIFICATIONS: {"fetchNews": "false", "checkForUpdates": False}},
+    # The debugger of a kernel, which the locks leave out (debugpy), would obey any user of the same worker.
+    "page_config.json": {"disabledExtensions": {"@jupyterlab/debugger-extension": True}},
+}
+"""Files of JupyterLab's settings."""
 
 
 class InstallError(Exception):
@@ -109,7 +115,8 @@ class Environments:
                     shutil.copyfile(path, self.path / "wheels" / path.name)
         if (self.path / LAB).is_dir():
             (self.path / LAB / "settings").mkdir()
-            (self.path / LAB / "settings/overrides.json").write_text(json.dumps(QUIET))
+            for name, content in SETTINGS.items():
+                (self.path / LAB / "settings" / name).write_text(json.dumps(content))
         _run("sync", "--file-system", str(self.path))
         (self.path / COMPLETE).touch()
 
