@@ -93,7 +93,7 @@ def account_commands(
         if user.name not in node.users:
             command = ["useradd", "--uid", str(user.uid), "--gid", user.group, "--no-create-home", "--home-dir", home]
             command += ["--shell", user.shell, "--comment", user.comment]
-            command += ["--expiredate", user.expires] if user.expires else []
+            command += ["--expiredate", str(departures.last_day(user))] if user.expires else []
             commands.append([*command, *(["--groups", ",".join(user.groups)] if user.groups else []), user.name])
             continue
         there = pwd.getpwnam(user.name)

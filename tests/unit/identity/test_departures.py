@@ -208,9 +208,9 @@ def test_a_process_ends_though_it_ignores_signals(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("expires", "made", "lock", "options"),
     [
-        ("1970-01-11", Made(2002), Lock(), ["--expiredate", "1970-01-11"]),
+        ("1970-01-11", Made(2002), Lock(), ["--expiredate", "10"]),
         ("1970-01-11", Made(2002, expires="1970-01-11"), Lock(day=10), []),
-        ("1970-01-11", None, Lock(day=9), ["--expiredate", "1970-01-11"]),
+        ("1970-01-11", None, Lock(day=9), ["--expiredate", "10"]),
         ("", Made(2002, expires="1970-01-11"), Lock(day=10), ["--expiredate", ""]),
         ("", Made(2002, left=True), Lock(expired=True, day=1), ["--expiredate", ""]),
         ("", Made(2002), Lock(day=10), []),

@@ -263,13 +263,13 @@ THERE = Known({"bob": 2002}, {"bob": 2002}, {"bob": 2002}, members={"bob": froze
 def test_a_user_who_left_is_locked_and_loses_every_group(local_accounts: types.ModuleType) -> None:
     commands = local_accounts.lock_commands(["bob"], THERE, OPEN)
 
-    assert commands == [["usermod", "--expiredate", "1970-01-02", "--groups", "", "bob"]]
+    assert commands == [["usermod", "--expiredate", "1", "--groups", "", "bob"]]
 
 
 def test_a_stored_password_is_locked_too(local_accounts: types.ModuleType) -> None:
     commands = local_accounts.lock_commands(["bob"], dataclasses.replace(THERE, members={}), {"bob": departures.Lock()})
 
-    assert commands == [["usermod", "--lock", "--expiredate", "1970-01-02", "bob"]]
+    assert commands == [["usermod", "--lock", "--expiredate", "1", "bob"]]
 
 
 def test_who_is_locked_out_is_locked_once(local_accounts: types.ModuleType) -> None:
@@ -350,7 +350,7 @@ def test_people_whom_an_empty_file_locked_do_not_need_the_file_any_more(
     done = run_module("local_accounts", people=MISSING, home_root="/share/home")
 
     assert (left.failed, left.result["cancel"]) == (False, ["ann"])
-    assert left.result["made"][0] == "usermod --expiredate 1970-01-02 ann"
+    assert left.result["made"][0] == "usermod --expiredate 1 ann"
     assert not done.failed
 
 

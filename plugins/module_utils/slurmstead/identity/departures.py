@@ -19,7 +19,7 @@ from ansible.module_utils.slurmstead.reach import durable
 RECORD = Path("/var/lib/slurmstead/accounts.json")
 SHADOW = Path("/etc/shadow")
 
-EXPIRED = "1970-01-02"
+EXPIRED = "1"
 """Day 1 for usermod(8). sshd, cron and su ask pam_unix(8), which refuses an expired account even to root's su."""
 
 
@@ -98,14 +98,19 @@ def locks(path: Path = SHADOW) -> dict[str, Lock]:
     return found
 
 
+def last_day(user: User) -> int | None:
+    """Return the declared day of expiry as shadow(5) has it: useradd and usermod mistake a date in some time zones."""
+    return (datetime.date.fromisoformat(user.expires) - EPOCH).days if user.expires else None
+
+
 def expiry_option(user: User, made: Made | None, lock: Lock) -> list[str]:
     """Return the options of usermod(8) that set the declared day of expiry. What an administrator set stays.
 
     :param made: our record of the account; None for an account that we did not create
     """
-    day = (datetime.date.fromisoformat(user.expires) - EPOCH).days if user.expires else None
+    day = last_day(user)
     ours = user.expires or (made is not None and (made.expires or (made.left and lock.expired)))
-    return ["--expiredate", user.expires] if ours and day != lock.day else []
+    return ["--expiredate", "" if day is None else str(day)] if ours and day != lock.day else []
 
 
 def renewed(

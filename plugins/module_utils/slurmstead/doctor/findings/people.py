@@ -11,10 +11,7 @@ from ansible.module_utils.slurmstead.doctor.facts.people import NO_SHELL
 from ansible.module_utils.slurmstead.doctor.finding import Cluster, Facts, Finding, both
 
 AGREE = "run `stead up --tags accounts`"
-DECIDE = (
-    "declare it in accounts_users, list it in accounts_by_hand, "
-    "or lock it with `usermod --lock --expiredate 1970-01-02`"
-)
+DECIDE = "declare it in accounts_users, list it in accounts_by_hand, or lock it with `usermod --lock --expiredate 1`"
 
 
 def accounts(cluster: Cluster) -> Iterator[Finding]:
