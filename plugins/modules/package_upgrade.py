@@ -22,10 +22,12 @@ options:
   node: {description: Name of the machine., type: str, required: true}
   state:
     description: C(planned) fetches the lists and reports what would change, C(fetched) fetches the packages,
-      C(installed) installs them; C(completed) configures what an interrupted dpkg left, and upgrades nothing.
+      C(installed) installs them; C(completed) configures what an interrupted dpkg left, and upgrades nothing;
+      C(spared) fails if apt would upgrade packages of Slurm or MUNGE in order to install O(packages).
     type: str
-    choices: [planned, fetched, installed, completed]
+    choices: [planned, fetched, installed, completed, spared]
     required: true
+  packages: {description: Names of packages that are not installed., type: list, elements: str, default: []}
   lock_timeout: {description: Seconds to wait for another package manager., type: int, default: 600}
 author: [Slurmstead]
 """
@@ -71,6 +73,8 @@ from ansible.module_utils.slurmstead.packages.plan import Package, Plan
 from ansible.module_utils.slurmstead.packages.reboot_reasons import reboot_reasons
 from ansible.module_utils.slurmstead.reach.deadline import wait_while
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
+
+STATES = ["planned", "fetched", "installed", "completed", "spared"]
 
 ANSWER_SECONDS, PAUSE = 60.0, 0.5
 """Timeout for the new slurmctld to answer, before values that were set at run time are set again."""
@@ -129,6 +133,19 @@ def plan(node: str, lock_timeout: int) -> dict[str, Any]:
         "reboot": reboot,
         "said": "\n".join([*lines, *rebooting(node, reboot)]),
     }
+
+
+def spare(names: list[str], lock_timeout: int) -> None:
+    """See that Slurm keeps its version while other packages are installed. Raises AptError."""
+    apt.wait_for_lock(lock_timeout)
+    apt.update(lock_timeout)
+    known = apt.packages()
+    upgraded = {name: old for name, (old, _) in predicted(known, apt.plan(names)).items() if old}
+    if ours := apt_plan.concerning(upgraded, known):
+        raise AptError(
+            f"to install {', '.join(names)}, apt would also upgrade {', '.join(ours)}, and slurmctld would forget "
+            "what was set with scontrol: run `scripts/stead upgrade` first"
+        )
 
 
 def complete(lock_timeout: int, check_mode: bool) -> bool:
@@ -216,7 +233,8 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "node": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["planned", "fetched", "installed", "completed"], "required": True},
+            "state": {"type": "str", "choices": STATES, "required": True},
+            "packages": {"type": "list", "elements": "str", "default": []},
             "lock_timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
@@ -225,6 +243,9 @@ def main() -> None:
     try:
         if state == "planned":
             module.exit_json(changed=False, **plan(node, lock_timeout))
+        if state == "spared":
+            spare(module.params["packages"], lock_timeout)
+            module.exit_json(changed=False)
         if state == "completed":
             module.exit_json(changed=complete(lock_timeout, module.check_mode))
         if state == "installed":

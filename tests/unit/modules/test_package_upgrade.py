@@ -27,7 +27,8 @@ class Machine:
         self.wanted, self.calls = list(wanted), []
         self.known = dict(OLD)
 
-    def plan(self) -> Plan:
+    def plan(self, new: Collection[str] = ()) -> Plan:
+        self.new = list(new)
         return Plan(tuple(STEPS[name] for name in self.wanted))
 
     def install(self, names: Collection[str], before: list[str], after: list[str], lock: int) -> str:
@@ -47,7 +48,7 @@ def upgrade(monkeypatch: pytest.MonkeyPatch, run_module: Any) -> Any:
         monkeypatch.setattr(apt, "packages", lambda: dict(machine.known))
         monkeypatch.setattr(own_daemons, "running", lambda: dict.fromkeys(daemons, 1))
         monkeypatch.setattr(own_daemons, "renew", lambda before: sorted(before))
-        return run_module("package_upgrade", node="n1", state="installed", **options)
+        return run_module("package_upgrade", **{"node": "n1", "state": "installed", **options})
 
     return run
 
@@ -132,6 +133,21 @@ def test_a_failure_says_what_apt_said(upgrade: Any, monkeypatch: pytest.MonkeyPa
 
     assert done.failed
     assert done.message == "n1: apt-get failed: no space left on device"
+
+
+def test_new_packages_are_not_installed_if_they_would_upgrade_slurm(
+    upgrade: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("wait_for_lock", "update"):
+        monkeypatch.setattr(apt, name, lambda seconds: None)
+    machine = Machine("libssl3", "slurmctld")
+    wanted = {"state": "spared", "packages": ["slurmdbd"]}
+
+    refused = upgrade(machine, **wanted)
+
+    assert machine.new == ["slurmdbd"]
+    assert "to install slurmdbd, apt would also upgrade slurmctld" in refused.message
+    assert not upgrade(Machine("libssl3"), **wanted).failed
 
 
 def test_what_a_power_cut_interrupted_is_completed_once(

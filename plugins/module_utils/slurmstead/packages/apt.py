@@ -97,11 +97,12 @@ def packages() -> dict[str, Package]:
     return found
 
 
-def plan() -> Plan:
-    """Return the plan of an upgrade now. Raises AptError."""
-    code, out, err = run(*UPGRADE, "--simulate", "upgrade", seconds=300)
+def plan(new: Collection[str] = ()) -> Plan:
+    """Return the plan of an upgrade now, or of an installation of new packages. Raises AptError."""
+    verb = ["install", *new] if new else ["upgrade"]
+    code, out, err = run(*UPGRADE, "--simulate", *verb, seconds=300)
     if code:
-        raise AptError(f"apt-get could not simulate the upgrade: {_complaints(out + err)}")
+        raise AptError(f"apt-get could not simulate the {verb[0]}: {_complaints(out + err)}")
     return apt_plan.read_plan(out)
 
 
