@@ -31,6 +31,25 @@ def test_a_default_that_is_repeated_is_that_of_its_role() -> None:
     assert repeated == {name: DEFAULTS[name] for name in repeated}
 
 
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({}, "/srv/share/home"),
+        ({"accounts_home_root": "/share/people/home"}, "/srv/share/people/home"),
+        ({"accounts_home_root": "/data/home", "nfs_client_path": "/data"}, "/srv/share/home"),
+        ({"os_address": "10.77.0.1"}, ""),
+    ],
+)
+def test_the_nfs_server_stores_homes_where_other_nodes_find_them(given: dict[str, str], stored: str) -> None:
+    variables = yaml.safe_load(CLUSTER.read_text())
+    known = {"os_address": "10.77.0.3", "nfs_client_server": "10.77.0.3", **given}
+    environment = NativeEnvironment()
+    for name in ("__share", "__share_source"):
+        known[name] = environment.from_string(variables[name]).render(**known)
+
+    assert environment.from_string(variables["accounts_home_store"].strip()).render(**known) == stored
+
+
 @pytest.mark.parametrize("role", ["smoke_test", "lab"])
 def test_what_roles_get_does_not_come_from_a_test(role: str) -> None:
     variables = yaml.safe_load(CLUSTER.read_text())

@@ -332,7 +332,7 @@ STORAGE_CASES = {
         "/home",
         "is /home, where the account of Ansible has its key, which the share would hide. "
         "Choose a directory of its own, such as /share.",
-        accounts_home_root="/home",
+        accounts_home_root="/home/people",
     ),
     "a directory of all programs": case(
         "scratch_path",
@@ -371,7 +371,12 @@ STORAGE_CASES = {
     "homes beside the share": case(
         "accounts_home_root",
         "/home",
-        "is /home, which is not on the share, /share. Write a directory below it, such as /share/home.",
+        "is /home, which is not below the share, /share. Write a directory such as /share/home.",
+    ),
+    "homes in the root of the share": case(
+        "accounts_home_root",
+        "/share/",
+        "is /share/, which is not below the share, /share. Write a directory such as /share/home.",
     ),
 }
 
@@ -980,6 +985,12 @@ SHARE_CASES = {
         slurm_config={"AccountingStorageHost": "db.example.org"},
         sandbox_accounts=["cs"],
         sandbox_enabled=True,
+    ),
+    "a port of slurmdbd": case(
+        "slurm_config",
+        {"AccountingStoragePort": 7031},
+        "has AccountingStoragePort: 7031, but the slurmdbd of Slurmstead listens on 6819. "
+        "Remove it, or name a slurmdbd of yours with AccountingStorageHost.",
     ),
     "an unknown key of an account": case(
         "shares_accounts",

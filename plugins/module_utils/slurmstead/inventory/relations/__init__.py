@@ -132,6 +132,7 @@ RELATIONS: tuple[Callable[..., Iterator[Violation]], ...] = (
     shares.removed_users_are_no_people,
     shares.half_life_is_a_time,
     shares.limits_need_accounts,
+    shares.own_slurmdbd_has_its_port,
     packages.package_names_are_possible,
     lab.machines_are_possible,
     lab.name_is_a_file_name,

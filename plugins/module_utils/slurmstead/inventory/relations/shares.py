@@ -16,6 +16,9 @@ FOREIGN = ("AccountingStorageHost", "AccountingStorageType")
 """Keys of slurm_config with which a site has a slurmdbd of its own, or none, as in playbooks/vars/cluster.yml."""
 
 
+DEFAULT_PORT = "6819"
+
+
 def share_accounts_are_possible(shares_accounts: Values) -> Iterator[Violation]:
     """An account has a name and keys that Slurm knows, and no parents in a circle."""
     yield from _keys("shares_accounts", shares_accounts, {**ASSOCIATION, "Parent": Key("", "name")})
@@ -84,6 +87,15 @@ def limits_need_accounts(
         else:
             wrong = "is set, but without accounting_enabled Slurm knows no accounts and limits"
             yield variable, wrong, "Remove it, or set accounting_enabled: true"
+
+
+def own_slurmdbd_has_its_port(accounting_enabled: bool, slurm_config: Mapping[str, Any]) -> Iterator[Violation]:
+    """The slurmdbd of Slurmstead listens on Slurm's default port, and slurmctld would ask another one."""
+    port = slurm_config.get("AccountingStoragePort")
+    ours = accounting_enabled and not any(key in slurm_config for key in FOREIGN)
+    if ours and port is not None and str(port) != DEFAULT_PORT:
+        wrong = f"has AccountingStoragePort: {shown(port)}, but the slurmdbd of Slurmstead listens on {DEFAULT_PORT}"
+        yield "slurm_config", wrong, "Remove it, or name a slurmdbd of yours with AccountingStorageHost"
 
 
 def _keys(variable: str, values: Values, known: Mapping[str, Key]) -> Iterator[Violation]:

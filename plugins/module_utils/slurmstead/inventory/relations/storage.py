@@ -107,12 +107,12 @@ def volume_groups_are_apart(
 
 
 def homes_are_on_the_share(accounts_home_root: str, nfs_client_path: str) -> Iterator[Violation]:
-    """A job finds its user's home on every node only if homes are on the share."""
-    if not f"{accounts_home_root}/".startswith(f"{nfs_client_path}/"):
+    """A job finds its user's home on every node only if homes are on the share, in a directory of their own."""
+    if not accounts_home_root.rstrip("/").startswith(f"{nfs_client_path}/"):
         yield (
             "accounts_home_root",
-            f"is {accounts_home_root}, which is not on the share, {nfs_client_path}",
-            f"Write a directory below it, such as {nfs_client_path}/home",
+            f"is {accounts_home_root}, which is not below the share, {nfs_client_path}",
+            f"Write a directory such as {nfs_client_path}/home",
         )
 
 
