@@ -93,9 +93,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.slurmstead.conf.versions import upstream
 from ansible.module_utils.slurmstead.hardware import hwloc, measure
 
-QUIET = "/run/slurmstead-quiet.json"
-"""Exists while a job is alone here, for which CPUs may be switched off (role C(quiet))."""
-
 
 def output(module: AnsibleModule, program: str, option: str) -> str:
     """Return a program's standard output; empty if it is not installed or fails."""
@@ -119,7 +116,7 @@ def main() -> None:
         "slurmd": measure.slurmd_says(output(module, "slurmd", "-C")),
         "munge": upstream(output(module, "munge", "--version")) or None,
     }
-    module.exit_json(changed=False, hardware=measured, temporary=Path(QUIET).exists())
+    module.exit_json(changed=False, hardware=measured, temporary=measure.QUIET.exists())
 
 
 if __name__ == "__main__":

@@ -85,6 +85,19 @@ def test_a_broker_is_refused_where_redis_is_too_old(run_module: RunModule, monke
     assert problem.startswith("celery_broker_users: the broker needs Redis 6.2 or newer, but Ubuntu 22.04 has 6.0;")
 
 
+@pytest.mark.usefixtures("machine")
+def test_a_node_of_which_a_job_has_switched_cpus_off_is_not_measured(
+    run_module: RunModule, machine_state: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    given = {"releases": SUPPORTED, "address": "10.77.0.1", "node": {"CPUs": 100_000}}
+    monkeypatch.setattr(machine_state.measure, "QUIET", tmp_path / "quiet.json")
+    before = run_module("machine_state", **given).result["problems"]
+    (tmp_path / "quiet.json").touch()
+
+    assert len(before) == 1
+    assert run_module("machine_state", **given).result["problems"] == []
+
+
 def test_who_sleeps_is_what_the_watch_remembers(
     machine_state: types.ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

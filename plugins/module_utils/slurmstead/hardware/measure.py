@@ -21,6 +21,9 @@ FAST = 0.75
 
 SLURMD_KEYS = ("CPUs", "Boards", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore", "RealMemory")
 
+QUIET = Path("/run/slurmstead-quiet.json")
+"""Exists while a job is alone on this node, for which CPUs may be switched off (role `quiet`)."""
+
 NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|dm-|md|nbd|drbd)\d+|mmcblk\d+(boot\d+|rpmb)")
 """Block devices that are not disks."""
 
