@@ -37,7 +37,7 @@ options:
     default: ''
   filesystem: {type: str, choices: [ext4, xfs], default: ext4, description: Type of the file system.}
   path: {type: path, required: true, description: Absolute path of the mount point.}
-  mode: {type: str, default: '0755', description: Octal mode of the root of the file system.}
+  mode: {type: str, default: '0755', description: Octal mode of the root of the file system, or of a new directory.}
   options: {type: list, elements: str, default: [nodev, nosuid, noatime], description: Mount options.}
   state:
     description: C(present) creates it. C(probe) changes nothing and fails if C(present) would refuse.
@@ -128,6 +128,7 @@ class Volume(Inspection):
             self.ensure_size()
         else:
             self.ensure_directory(self.wanted.mode)
+            return
         self.ensure_mode()
 
     def ensure_group(self) -> None:
@@ -221,11 +222,12 @@ class Volume(Inspection):
             reserve(image, size)
 
     def ensure_directory(self, mode: int) -> None:
-        """Create the directory if it does not exist."""
+        """Create the directory if it does not exist; one that exists keeps its mode."""
         path = Path(self.wanted.path)
         if not path.is_dir() and self.act(f"make the directory {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.mkdir(mode=mode)
+            path.mkdir()
+            path.chmod(mode)
 
     def ensure_mounted(self) -> None:
         """Mount it at boot and now."""
@@ -288,7 +290,7 @@ class Volume(Inspection):
     def ensure_mode(self) -> None:
         """Set the mode of the root of the file system."""
         path = Path(self.wanted.path)
-        if self.check_mode and (not path.is_dir() or ((self.declared or self.wanted.image) and self.mount is None)):
+        if self.check_mode and self.mount is None:
             return
         mode = self.wanted.mode
         if path.stat().st_mode & 0o7777 != mode and self.act(f"set the mode of {path} to {mode:04o}"):

@@ -57,9 +57,11 @@ def test_a_second_run_is_silent(run: Run, tmp_path: pathlib.Path) -> None:
     assert outcome.result["actions"] == []
 
 
-def test_another_mode_is_set(run: Run, tmp_path: pathlib.Path) -> None:
-    run(mode="0711")
-    assert run(mode="0755").result["actions"] == [f"set the mode of {tmp_path}/scratch to 0755"]
+def test_a_directory_of_an_administrator_keeps_its_mode(run: Run, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch").chmod(0o2770)
+    assert not run(mode="0755").changed
+    assert (tmp_path / "scratch").stat().st_mode & 0o7777 == 0o2770
 
 
 def test_check_mode_says_what_would_be_done(run: Run, tmp_path: pathlib.Path) -> None:
