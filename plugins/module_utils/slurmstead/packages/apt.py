@@ -99,10 +99,10 @@ def packages() -> dict[str, Package]:
 
 def plan(new: Collection[str] = ()) -> Plan:
     """Return the plan of an upgrade now, or of an installation of new packages. Raises AptError."""
-    verb = ["install", *new] if new else ["upgrade"]
+    verb, what = (["install", *new], "installation") if new else (["upgrade"], "upgrade")
     code, out, err = run(*UPGRADE, "--simulate", *verb, seconds=300)
     if code:
-        raise AptError(f"apt-get could not simulate the {verb[0]}: {_complaints(out + err)}")
+        raise AptError(f"apt-get could not simulate the {what}: {_complaints(out + err)}")
     return apt_plan.read_plan(out)
 
 
