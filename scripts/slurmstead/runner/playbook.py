@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import tempfile
 import time
@@ -35,6 +36,9 @@ PATIENCE = {"mitogen_ssh_keepalive_interval": 15, "mitogen_ssh_keepalive_count":
 
 Its default is five minutes (ansible_mitogen/connection.py).
 """
+
+KILLED = 128 + signal.SIGKILL
+"""What a shell returns for a killed process; ansible-runner returns None for any signal."""
 
 LAST_STRATEGY_PLUGINS = (2, 22)
 """ansible-core 2.23 will load only its own strategy plugins (deprecation in ansible/plugins/loader.py)."""
@@ -180,7 +184,9 @@ def run(
             cancel_callback=cancelled,
         )
         cancellation.finish()
-    result.returned = runner.rc or 0
+    result.returned = KILLED if runner.rc is None else runner.rc
+    if runner.rc is None:
+        result.words.append("ansible-playbook was killed. If the memory of this computer was full, `dmesg` says so.")
     if result.returned and not result.began:
         result.words += _not_yaml(inventory)
     result.seconds = time.monotonic() - started

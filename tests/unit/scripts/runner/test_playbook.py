@@ -1,13 +1,15 @@
 """What a run passes on, keeps to itself and leaves behind."""
 
+import os
 import pathlib
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 
 import pytest
 
-from slurmstead.errors import ExitCode
+from slurmstead.errors import ExitCode, TaskError
 from slurmstead.paths import ROOT
 from slurmstead.runner import events, playbook, processes
 from slurmstead.runner.outcome import HostSummary
@@ -89,6 +91,34 @@ def test_an_interrupted_run_leaves_no_process(project, stead_process, number, op
     assert "Traceback" not in output
     assert processes.alive(below) == []
     assert list((project.path / "tmp").glob("stead-*")) == []
+
+
+class OnTheSecondTask:
+    """Does something when the second task of a run begins."""
+
+    def __init__(self, what: Callable[[], None]) -> None:
+        self._tasks, self._what = 0, what
+
+    def event(self, event: events.Event) -> None:
+        self._tasks += isinstance(event, events.TaskStarted)
+        if self._tasks == 2:
+            self._tasks += 1
+            self._what()
+
+    def tick(self) -> None:
+        pass
+
+
+def test_a_run_whose_ansible_playbook_was_killed_failed(project):
+    book = project.playbook("- ansible.builtin.debug: {msg: fine}\n- ansible.builtin.command: sleep 5")
+
+    def kill() -> None:
+        (child,) = [one for one in processes.descendants(os.getpid()) if one.parent == os.getpid()]
+        os.kill(child.pid, signal.SIGKILL)
+
+    result = playbook.run(book, project.inventory("here"), plain=True, observer=OnTheSecondTask(kill))
+    assert isinstance(result.error, TaskError)
+    assert "ansible-playbook was killed" in str(result.error)
 
 
 def _is_the_sleep(pid: int) -> bool:
