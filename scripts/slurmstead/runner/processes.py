@@ -19,11 +19,11 @@ class Process(NamedTuple):
 
 def _read(pid: str) -> Process | None:
     try:
-        # Fields are counted after the name, which is in brackets and can contain brackets itself.
-        fields = pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+        # Fields are counted after the name, which is in brackets and can contain brackets and any bytes.
+        fields = pathlib.Path("/proc", pid, "stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
-    return None if fields[0] == "Z" else Process(int(pid), int(fields[1]), int(fields[19]))
+    return None if fields[0] == b"Z" else Process(int(pid), int(fields[1]), int(fields[19]))
 
 
 def descendants(pid: int) -> list[Process]:
