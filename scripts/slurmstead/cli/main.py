@@ -27,6 +27,7 @@ from slurmstead.cli import (
 from slurmstead.cli.consoles import messages, out
 from slurmstead.client import verbs as jobs
 from slurmstead.errors import ExitCode, Interrupted, MachineError, SteadError, UsageError
+from slurmstead.runner.interruption import ending_signals
 
 EPILOG = (
     "Exit codes: 0 success, 1 a check failed, 2 wrong usage or inventory, 3 a host could not be reached, "
@@ -64,7 +65,7 @@ def _say(error: SteadError) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ending_signals():
         signal.signal(number, _interrupted)
     # The launcher sets it to find this package; child processes must not inherit it.
     os.environ.pop("PYTHONPATH", None)

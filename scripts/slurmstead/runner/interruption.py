@@ -14,6 +14,15 @@ GRACE_SECONDS = 10
 """Seconds after which the processes of an interrupted run are killed."""
 
 
+def ending_signals() -> list[signal.Signals]:
+    """Return the signals that end a command; not SIGHUP if it is ignored, as nohup(1) wants.
+
+    SIGINT is always one of them: a shell's background jobs ignore it.
+    """
+    hangup = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
+    return [signal.SIGINT, signal.SIGTERM, *hangup]
+
+
 class Cancellation:
     """Ends a run on a signal: Ansible and its child processes get a signal, then are killed."""
 
@@ -56,8 +65,7 @@ class Cancellation:
 @contextlib.contextmanager
 def signals_to(cancellation: Cancellation) -> Iterator[None]:
     """Pass the signals that end a command to `cancellation` while the block runs."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, cancellation.request) for number in numbers}
+    before = {number: signal.signal(number, cancellation.request) for number in ending_signals()}
     try:
         yield
     finally:

@@ -12,6 +12,7 @@ import pytest
 
 from slurmstead.cli import main as cli
 from slurmstead.paths import ROOT
+from slurmstead.runner.interruption import ending_signals
 
 HOSTS = {
     "here": "ansible_connection: local",
@@ -61,8 +62,7 @@ def project(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 @pytest.fixture
 def stead(monkeypatch: pytest.MonkeyPatch, project: Project) -> Iterator[Callable[..., int]]:
     """Return a function that runs a command line in this process, with the project's playbooks for ours."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
+    before = {number: signal.getsignal(number) for number in ending_signals()}
     monkeypatch.setattr("slurmstead.cli.cluster.SITE", project.path / "site.yml")
     monkeypatch.setattr("slurmstead.paths.PLAYBOOKS", project.path)
     yield lambda *arguments: cli.main([str(argument) for argument in arguments])
