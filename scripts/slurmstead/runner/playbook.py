@@ -18,12 +18,15 @@ import ansible_runner
 from slurmstead import rooms
 from slurmstead.errors import InventoryError
 from slurmstead.paths import ROOT
-from slurmstead.runner import events
+from slurmstead.runner import events, processes
 from slurmstead.runner.interruption import Cancellation, signals_to
 from slurmstead.runner.outcome import Result
 
 TICK_SECONDS = 0.25
 """The interval of an observer's tick(), and the longest delay of a signal."""
+
+SETTINGS = {"pexpect_timeout": TICK_SECONDS, "suppress_output_file": True}
+"""Settings of ansible-runner; 2.4.3 reads the second one only from its file. No program reads the output file."""
 
 PASSED_ON = {
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER", "SSH_AUTH_SOCK", "SSL_CERT_FILE"),
@@ -165,10 +168,11 @@ def run(
         tempfile.TemporaryDirectory(prefix="stead-") as private,
         _environment(environment(os.environ, plain=plain)),
         signals_to(cancellation),
+        processes.children_end_with_us(),
     ):
         # ansible-runner 2.4.3 ignores the argument `settings` when it writes no files.
         (pathlib.Path(private) / "env").mkdir()
-        (pathlib.Path(private) / "env" / "settings").write_text(json.dumps({"pexpect_timeout": TICK_SECONDS}))
+        (pathlib.Path(private) / "env" / "settings").write_text(json.dumps(SETTINGS))
         runner = ansible_runner.run(
             private_data_dir=private,
             project_dir=str(ROOT),

@@ -121,6 +121,25 @@ def test_a_run_whose_ansible_playbook_was_killed_failed(project):
     assert "ansible-playbook was killed" in str(result.error)
 
 
+def test_an_error_of_the_display_leaves_no_process(project):
+    book = project.playbook("- ansible.builtin.debug: {msg: fine}\n- ansible.builtin.command: sleep 987.25")
+    below: list[processes.Process] = []
+
+    def fail() -> None:
+        deadline = time.monotonic() + 60
+        while not any(_is_the_sleep(one.pid) for one in below) and time.monotonic() < deadline:
+            time.sleep(0.1)
+            below[:] = processes.descendants(os.getpid())
+        # As rich does if its output is closed.
+        raise SystemExit(1)
+
+    with pytest.raises(SystemExit):
+        playbook.run(book, project.inventory("here"), plain=True, observer=OnTheSecondTask(fail))
+    assert below
+    assert processes.alive(below) == []
+    assert list((project.path / "tmp").glob("stead-*")) == []
+
+
 def _is_the_sleep(pid: int) -> bool:
     try:
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"sleep\0987.25")
