@@ -95,12 +95,13 @@ def lab_down(inventory: LabInventory = LAB_INVENTORY, name: LabName = None) -> N
 @lab_app.command("freeze")
 def lab_freeze(label: Label = "converged", name: LabName = None) -> None:
     """Save all machines at one instant, with disks and memory; they keep running, but connections to them end."""
+    from slurmstead.lab import advice, snapshots
     from slurmstead.lab import machines as lab
-    from slurmstead.lab import snapshots
 
-    started = time.monotonic()
-    snapshots.freeze(lab_directory(lab.choose(name)), label)
-    out.print(f"frozen as {label} in {duration(time.monotonic() - started)}; go back: scripts/stead lab thaw {label}")
+    started, chosen = time.monotonic(), lab.choose(name)
+    snapshots.freeze(lab_directory(chosen), label)
+    took, thaw = duration(time.monotonic() - started), advice.command(f"thaw {label}", chosen)
+    out.print(f"frozen as {label} in {took}; go back: {thaw}", soft_wrap=True)
 
 
 @lab_app.command("thaw")
@@ -117,16 +118,19 @@ def lab_thaw(label: Label = "converged", name: LabName = None) -> None:
 @lab_app.command("status")
 def lab_status(name: LabName = None) -> None:
     """Show whether each machine runs and answers; exits with 1 if one does not."""
+    from slurmstead.lab import advice
     from slurmstead.lab import machines as lab
 
     chosen = lab.choose(name)
     nodes = lab.status(lab_directory(chosen))
     if not nodes:
-        raise CheckFailed(f"the lab {chosen} does not exist", "Create it: scripts/stead lab up")
+        raise CheckFailed(f"the lab {chosen} does not exist", f"Create it: {advice.command('up', chosen)}")
     lab.print_status(out, nodes)
     silent = [node.name for node in nodes if node.release is None]
     if silent:
-        raise CheckFailed(f"no answer from {', '.join(silent)}", "Start stopped machines: scripts/stead lab up")
+        raise CheckFailed(
+            f"no answer from {', '.join(silent)}", f"Start stopped machines: {advice.command('up', chosen)}"
+        )
 
 
 @lab_app.command("ssh")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 
 from slurmstead.errors import MachineError
-from slurmstead.lab import machines
+from slurmstead.lab import advice, machines
 
 SET = "sudo sh -c 'echo ready && read now && date --set=@$now >/dev/null'"
 
@@ -46,7 +46,7 @@ def set_all(directory: pathlib.Path, names: Iterable[str], seconds: float) -> No
         raise MachineError(
             f"expected to set the clocks of {', '.join(logins)} over ssh within {seconds:.0f} s, "
             f"seen: {'; '.join(wrong)}",
-            "Thaw the lab again; if that fails too, recreate it: scripts/stead lab down, lab up",
+            f"Thaw the lab again; if that fails too, recreate it: {advice.again(directory.name)}",
         )
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from slurmstead.cluster import smoke
 from slurmstead.errors import CheckFailed, UsageError
-from slurmstead.lab import host
+from slurmstead.lab import advice, host
 from slurmstead.lab import machines as lab
 from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, SITE, lab_directory
 from slurmstead.runner import events, playbook, processes
@@ -71,7 +71,7 @@ class Demo:
         if lab.is_native(lab_directory(self.name)):
             raise UsageError(
                 f"the lab {self.name} consists of containers, the demo needs virtual machines",
-                "Remove the lab first (scripts/stead lab down), or make another one with --name.",
+                f"Remove the lab first ({advice.command('down', self.name)}), or make another with --name.",
             )
         steps: list[tuple[str, Callable[[Console, Peak], str]]] = [
             ("Packages of this computer", self._packages),
@@ -146,12 +146,12 @@ class Demo:
         return f"{count(len(JOBS), 'command')} succeeded"
 
     def _farewell(self) -> str:
-        name, of_lab = ("", "") if self.name == "default" else (f" --name {self.name}", f"STEAD_LAB={self.name} ")
+        of_lab = "" if self.name == "default" else f"STEAD_LAB={self.name} "
         return f"""
 Next:
-  log in            scripts/stead lab ssh{name} --user {USER} {HEAD}
+  log in            {advice.command("ssh", self.name)} --user {USER} {HEAD}
   submit a job      sbatch --nodes=3 --wrap 'srun hostname'    (after login; the output is in slurm-JOBID.out)
-  administer it     scripts/stead lab ssh{name} {HEAD}
+  administer it     {advice.command("ssh", self.name)} {HEAD}
   change something  edit inventory/lab, then {of_lab}scripts/stead up -i inventory/lab
-  stop              scripts/stead lab down{name}
+  stop              {advice.command("down", self.name)}
 """

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slurmstead.errors import MachineError, UsageError
-from slurmstead.lab import host
+from slurmstead.lab import advice, host
 from slurmstead.paths import LAB_INVENTORY, PLAYBOOKS, lab_directory
 from slurmstead.runner import playbook, processes
 from slurmstead.runner.outcome import Result
@@ -95,7 +95,7 @@ def check_image(directory: pathlib.Path, extra_vars: Mapping[str, str]) -> None:
             if made.get(name, wanted) != wanted:
                 raise UsageError(
                     f"{file.parent.name} of the lab {directory.name} exists with {made[name]}, not {wanted}",
-                    "Remove the lab first (scripts/stead lab down), or make another one with --name.",
+                    f"Remove the lab first ({advice.command('down', directory.name)}), or make another with --name.",
                 )
 
 
@@ -190,11 +190,13 @@ def ssh_command(directory: pathlib.Path, node: str, command: list[str], user: st
     config = directory / "ssh_config"
     nodes = pids(directory)
     if not nodes or not config.exists():
-        raise UsageError(f"the lab {directory.name} does not exist", "Create it: scripts/stead lab up")
+        raise UsageError(
+            f"the lab {directory.name} does not exist", f"Create it: {advice.command('up', directory.name)}"
+        )
     if node not in nodes:
         raise UsageError(f"the lab {directory.name} has no machine {node}", f"It has {', '.join(nodes)}.")
     if nodes[node] is None:
-        raise MachineError(f"{node} does not run", "Start it: scripts/stead lab up")
+        raise MachineError(f"{node} does not run", f"Start it: {advice.command('up', directory.name)}")
     login = ["-l", user] if user else []
     return ["ssh", "-F", str(config), *login, node, *(["--", *command] if command else [])]
 

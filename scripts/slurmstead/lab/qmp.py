@@ -7,6 +7,7 @@ import socket
 from typing import Any, TextIO
 
 from slurmstead.errors import MachineError
+from slurmstead.lab import advice
 
 ANSWER_SECONDS = 60
 
@@ -30,7 +31,7 @@ class Qemu:
             self.close()
             raise MachineError(
                 f"{self._name}: QEMU does not answer on {home / 'qmp'}: {error}",
-                "Another process may be connected to it; otherwise recreate the lab: scripts/stead lab down, lab up",
+                f"Another process may be connected to it; otherwise recreate the lab: {advice.again(home.parent.name)}",
             ) from error
         finally:
             os.close(directory)

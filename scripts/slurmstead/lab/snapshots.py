@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from slurmstead.errors import MachineError, SteadError, UsageError
-from slurmstead.lab import clocks, machines
+from slurmstead.lab import advice, clocks, machines
 from slurmstead.lab.qmp import Qemu
 
 LABEL = "converged"
@@ -60,12 +60,14 @@ def freeze(directory: pathlib.Path, label: str = LABEL) -> None:
     if (directory / "bridge").exists():
         raise UsageError(
             f"the lab {directory.name} consists of containers, which cannot be frozen",
-            "Create a lab of virtual machines: scripts/stead lab up, without --native",
+            "Create another lab, without --native: scripts/stead lab up --name NAME",
         )
     pids = _machines(directory)
     stopped = [name for name, pid in pids.items() if pid is None]
     if stopped:
-        raise MachineError(f"{', '.join(stopped)} must run to be frozen", "Start it: scripts/stead lab up")
+        raise MachineError(
+            f"{', '.join(stopped)} must run to be frozen", f"Start it: {advice.command('up', directory.name)}"
+        )
     commands = {name: plain_command(pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()) for name, pid in pids.items()}
     (directory / SNAPSHOTS).mkdir(exist_ok=True)
     replaced = list(directory.glob(f"{SNAPSHOTS}/{label}.*/{MANIFEST}"))
@@ -100,7 +102,7 @@ def thaw(directory: pathlib.Path, label: str = LABEL) -> None:
     if manifest is None:
         raise UsageError(
             f"the lab {directory.name} has no snapshot {label!r}; it has: {', '.join(labels(directory)) or 'none'}",
-            "Create a snapshot of a running lab: scripts/stead lab freeze",
+            f"Create a snapshot of a running lab: {advice.command('freeze', directory.name)}",
         )
     commands: dict[str, list[str]] = json.loads(manifest.read_text())
     others = sorted(machines.pids(directory).keys() - commands.keys())
@@ -145,7 +147,7 @@ def plain_command(cmdline: bytes) -> list[str]:
 def _machines(directory: pathlib.Path) -> dict[str, int | None]:
     pids = machines.pids(directory)
     if not pids:
-        raise UsageError(f"the lab {directory.name} does not exist", "Make it: scripts/stead lab up")
+        raise UsageError(f"the lab {directory.name} does not exist", f"Make it: {advice.command('up', directory.name)}")
     return pids
 
 
@@ -237,7 +239,9 @@ def _switch(directory: pathlib.Path) -> str:
             return pid
     except OSError:
         pass
-    raise MachineError(f"the switch of the lab {directory.name} does not run", "Start it: scripts/stead lab up")
+    raise MachineError(
+        f"the switch of the lab {directory.name} does not run", f"Start it: {advice.command('up', directory.name)}"
+    )
 
 
 def _forget(manifest: pathlib.Path) -> None:
