@@ -171,6 +171,16 @@ def test_a_checkout_that_moved_gets_a_new_environment(checkout):
     assert checkout.installed() == ["requirements.txt"] * 2
 
 
+def test_an_environment_whose_interpreter_was_removed_is_made_again(checkout):
+    checkout.run("up")
+    python, stamp = checkout.root / ".venv/bin/python", checkout.root / ".venv/stead.stamp"
+    removed = checkout.home / "removed"
+    stamp.write_text(stamp.read_text().replace(str(python.resolve()), str(removed)))
+    python.unlink()
+    python.symlink_to(removed)
+    assert checkout.run("up")[:2] == (0, f"ran {checkout.root}/.venv/bin up\n")
+
+
 def test_a_symbolic_link_to_the_launcher_works(checkout):
     link = checkout.home / "bin" / "stead"
     link.symlink_to(checkout.root / "scripts" / "stead")
