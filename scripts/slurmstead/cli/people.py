@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from slurmstead.cli.consoles import messages, out
+from slurmstead.cli.consoles import check_privacy, messages, out
 from slurmstead.cli.options import Inventory, Plain
 from slurmstead.errors import UsageError
 
@@ -159,6 +159,7 @@ def invite(
     from slurmstead.cluster import invite as work
     from slurmstead.site import people as site
 
+    check_privacy("each link lets its reader choose a password")
     wanted = [*(names or []), *(site.members(site.read(inventory), group, _today()) if group else [])]
     if not wanted:
         raise UsageError("no person was named", "Give login names, or --group.")

@@ -2,17 +2,14 @@
 
 import dataclasses
 import json
-import os
-import stat
 import sys
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from slurmstead.cli.consoles import messages, out
+from slurmstead.cli.consoles import check_privacy, messages, out
 from slurmstead.cli.options import Inventory, Plain
-from slurmstead.errors import UsageError
 from slurmstead.wording import count, duration
 
 app = typer.Typer()
@@ -38,7 +35,7 @@ def add(
     from slurmstead.site import vpn as work
 
     if not key:
-        _check_output()
+        check_privacy("the configuration has a private key")
     book = work.read(inventory)
     work.check_new(book, name, key)
     found = control.state(messages, inventory, plain=plain)
@@ -109,22 +106,6 @@ def remove(
     messages.print(Text(f"{book.path}: {who} removed."), soft_wrap=True)
     control.apply(messages, messages, inventory, f"Control still accepts {who}.", plain=plain)
     out.print(Text(f"{who}: no longer accepted by control"), soft_wrap=True)
-
-
-def _check_output() -> None:
-    """Refuse to write a private key into a file that other users can read.
-
-    :raises UsageError: standard output is such a file
-    """
-    try:
-        mode = os.fstat(sys.stdout.fileno()).st_mode
-    except (OSError, ValueError):
-        return
-    if stat.S_ISREG(mode) and mode & 0o077:
-        raise UsageError(
-            "the configuration has a private key, and standard output is a file that other users can read",
-            "Run `umask 077` before, and write to a new file.",
-        )
 
 
 def _print_qr(text: str) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pathlib
+import sys
 
 import pytest
 
@@ -82,3 +83,15 @@ def test_without_a_name_nothing_is_asked(runs, stead, capsys):
     assert stead("people", "invite", "-i", str(inventory), "--plain") == ExitCode.USAGE
     assert seen == []
     assert "no person was named" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("mode", "code"), [(0o644, ExitCode.USAGE), (0o600, ExitCode.OK)])
+def test_links_are_not_written_where_others_can_read(runs, stead, monkeypatch, tmp_path, mode, code):
+    inventory, seen = runs(url="https://10.77.0.1")
+    path = tmp_path / "links"
+    path.touch(mode)
+    path.chmod(mode)
+    with path.open("w") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        assert stead("people", "invite", "alice", "-i", str(inventory), "--plain") == code
+    assert len(seen) == path.read_text().count("token=") == (code == ExitCode.OK)
