@@ -10,6 +10,7 @@ from rich.text import Text
 
 from slurmstead.cli.consoles import check_privacy, messages, out
 from slurmstead.cli.options import Inventory, Plain
+from slurmstead.errors import UsageError
 from slurmstead.wording import count, duration
 
 app = typer.Typer()
@@ -22,8 +23,8 @@ def add(
     name: Annotated[str, typer.Argument(help="A name for the computer.", metavar="NAME")],
     inventory: Inventory,
     key: Annotated[
-        str, typer.Option(help="Its public key, if it has made its own keys.", metavar="PUBLIC", show_default=False)
-    ] = "",
+        str | None, typer.Option(help="Its public key, if it has made its own keys.", metavar="PUBLIC")
+    ] = None,
     qr: Annotated[
         bool | None,
         typer.Option("--qr/--no-qr", help="Print a QR code for telephones.", show_default="on a terminal"),
@@ -34,10 +35,12 @@ def add(
     from slurmstead.cluster import vpn as control
     from slurmstead.site import vpn as work
 
-    if not key:
+    if key == "":
+        raise UsageError("--key is empty", "Write the public key after --key. To have keys made, leave --key out.")
+    if key is None:
         check_privacy("the configuration has a private key")
     book = work.read(inventory)
-    work.check_new(book, name, key)
+    work.check_new(book, name, key or "")
     found = control.state(messages, inventory, plain=plain)
     place = work.endpoint(found.endpoint, found.port)
     private, public = ("<your private key>", key) if key else work.make_keys()

@@ -144,6 +144,7 @@ def test_what_control_knows_is_compared(listed, stead, capsys, monkeypatch):
         (("add", "laptop"), "laptop is already in"),
         (("add", "My Laptop"), "My Laptop is not a peer's name"),
         (("add", "desk", "--key", "abc"), "--key abc is not a public key"),
+        (("add", "desk", "--key", ""), "--key is empty"),
         (("add", "desk", "--key", OTHER), "laptop has this key"),
         (("remove", "labtop"), "labtop is not in"),
         (("remove", "labtop"), "If an earlier `vpn remove` was interrupted"),
