@@ -127,6 +127,19 @@ def _ensure_arm64_programs() -> None:
         )
 
 
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command and capture its output, as subprocess.run does; an interruption also arrives if it runs as root."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            output, errors = process.communicate()
+        except BaseException:
+            # sudo is a process of root; the terminal interrupts it too.
+            with contextlib.suppress(PermissionError):
+                process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
 def _install(console: Console, packages: list[str]) -> None:
     root = os.geteuid() == 0
     by_hand = f"As root: apt-get install {' '.join(packages)}"
@@ -137,10 +150,10 @@ def _install(console: Console, packages: list[str]) -> None:
             )
         console.print("    sudo is used only to install these packages; it may ask for your password")
     install = apt(["install", "--yes", "--no-install-recommends", *packages], root=root)
-    done = subprocess.run(install, capture_output=True, text=True, check=False)
+    done = _run(install)
     if done.returncode:
         # The package lists can be missing (a container) or too old.
         subprocess.run(apt(["update"], root=root), capture_output=True, check=False)
-        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        done = _run(install)
     if done.returncode:
         raise MachineError(f"apt-get could not install {', '.join(packages)}:\n{done.stderr.strip()}", by_hand)

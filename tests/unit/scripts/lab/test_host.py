@@ -4,11 +4,14 @@ import io
 import os
 import pathlib
 import re
+import signal
+import subprocess
+from collections.abc import Callable
 
 import pytest
 from rich.console import Console
 
-from slurmstead.errors import MachineError
+from slurmstead.errors import Interrupted, MachineError
 from slurmstead.lab import host
 
 
@@ -58,6 +61,25 @@ def test_package_lists_are_fetched_only_when_they_are_needed(system, monkeypatch
     assert log(system) == [INSTALL, UPDATE, INSTALL]
     assert "apt-get could not install" in str(caught.value)
     assert caught.value.hint == f"As root: apt-get install {' '.join(sorted(WANTED))}"
+
+
+def raising(error: Exception) -> Callable[..., None]:
+    """Return a function that raises an error."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_an_installation_can_be_interrupted_although_sudo_cannot_be_killed(system, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(subprocess.Popen, "kill", raising(PermissionError()))
+    monkeypatch.setattr(subprocess.Popen, "communicate", raising(Interrupted(signal.SIGINT)))
+    monkeypatch.setattr(host, "missing_packages", lambda wanted: ["vde2"])
+
+    with pytest.raises(Interrupted):
+        host.ensure_packages(Console(file=io.StringIO()))
 
 
 def test_nothing_is_said_or_done_when_all_is_there(system):
