@@ -151,11 +151,21 @@ def savings(
 
 
 def _journal(inventory: pathlib.Path, nodes: Sequence[str], days: float, both: bool, plain: bool) -> Mapping[str, Any]:
+    """Return the journal of these workers; former workers can be in it.
+
+    :raises UsageError: a name is neither in it nor that of a worker
+    """
+    from slurmstead.cluster import operations
     from slurmstead.cluster import power as saving
 
     if both:
         raise UsageError("--csv and --json cannot be used together", "Use one of them.")
-    return saving.journal(messages, inventory.absolute(), nodes, days, plain=plain)
+    found = saving.journal(messages, inventory.absolute(), nodes, days, plain=plain)
+    known = {row["node"] for row in (*found["events"], *found["savings"])}
+    strangers = [node for node in nodes if node not in known]
+    if strangers:
+        operations.check_names(strangers, operations.groups(inventory), inventory)
+    return found
 
 
 def _switch(

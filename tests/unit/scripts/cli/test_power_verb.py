@@ -89,6 +89,19 @@ def test_the_log_names_time_machine_event_and_reason(control, stead, capsys):
     assert all(len(row["at"]) == len("2026-11-25 21:30:00+00:00") for row in rows)
 
 
+@pytest.mark.parametrize("verb", ["log", "savings"])
+def test_a_name_that_no_worker_and_no_event_has_is_refused(control, stead, capsys, verb):
+    assert stead("power", verb, "node2", "nodw1", "-i", control(*EVENTS), "--plain") == ExitCode.USAGE
+    assert "nodw1 is not a worker in " in capsys.readouterr().err
+
+
+def test_a_worker_without_an_event_has_an_empty_log(control, project, stead, capsys):
+    control(*EVENTS)
+    inventory = project.write("hosts.yml", RACK)
+    assert stead("power", "log", "node1", "-i", inventory, "--days", "1", "--plain") == ExitCode.OK
+    assert "Nothing was done in the last 1 days." in capsys.readouterr().err
+
+
 def test_without_a_log_the_command_says_what_is_missing(control, stead, capsys):
     assert stead("power", "log", "-i", control(), "--plain") == ExitCode.CHECK_FAILED
     assert "Nothing sleeps until power_idle is set" in capsys.readouterr().err
