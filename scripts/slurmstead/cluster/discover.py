@@ -102,11 +102,11 @@ def chosen(found: Found, words: Sequence[str]) -> list[tuple[Mapping[str, Any], 
     Without words, those that accepted a login: printers and switches speak ssh too.
 
     :param words: ADDRESS or MAC, or ADDRESS=NAME; a machine that does not answer ssh, to be installed, only by its MAC
-    :raises UsageError: a word is not a new machine, or that one cannot be added
+    :raises UsageError: a word is not a new machine, or that one cannot be added or was named before
     """
     if not words:
         return [(machine, "") for machine in found.new if machine.get("machine") and not machine["refused"]]
-    wanted = []
+    wanted: list[tuple[Mapping[str, Any], str]] = []
     for word in words:
         place, _, name = word.partition("=")
         machine = next((one for one in found.new if place in one["addresses"] or place.lower() == one["mac"]), None)
@@ -122,6 +122,8 @@ def chosen(found: Found, words: Sequence[str]) -> list[tuple[Mapping[str, Any], 
                 f"{place} does not answer ssh, so it has no identity",
                 "Install it, then run this again. To install it over the network, name it by its MAC.",
             )
+        if any(machine is other for other, _ in wanted):
+            raise UsageError(f"{place} is a machine that was named before", "Name each machine once.")
         wanted.append((machine, name))
     return wanted
 

@@ -123,6 +123,12 @@ def test_what_cannot_be_added_is_refused(found, project, capsys, word, why):
     assert (project.path / "hosts.yml").read_text() == SITE
 
 
+def test_a_machine_is_not_added_twice(found, project, capsys):
+    assert found("10.77.0.203", f"{MAC}=gpu1", "--yes") == ExitCode.USAGE
+    assert f"{MAC} is a machine that was named before" in capsys.readouterr().err
+    assert (project.path / "hosts.yml").read_text() == SITE
+
+
 def test_a_machine_that_is_to_be_installed_is_added_by_its_mac(found, project, monkeypatch, capsys):
     blank = machine("10.77.0.205", machine=None, host_key="", banner="", mac="d8:9d:67:00:00:04")
     monkeypatch.setattr(discover, "run", lambda *_, **__: discover.Found([blank], [], ["10.77.0.205"]))
