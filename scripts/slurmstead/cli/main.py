@@ -1,6 +1,7 @@
 """The command line of scripts/stead: its verbs, and the exit code of each error."""
 
 import errno
+import io
 import os
 import signal
 import sys
@@ -67,6 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     for number in ending_signals():
         signal.signal(number, _interrupted)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Other locales than UTF-8 lack characters of ours, such as those of the progress.
+        sys.stdout.reconfigure(errors="replace")
     # The launcher sets it to find this package; child processes must not inherit it.
     os.environ.pop("PYTHONPATH", None)
     arguments = sys.argv[1:] if arguments is None else arguments

@@ -1,5 +1,6 @@
 """The exit codes that docs/tour.md promises, each brought about by a real run of ansible-playbook."""
 
+import io
 import os
 import subprocess
 import sys
@@ -141,6 +142,12 @@ def test_help_names_every_exit_code(stead, capsys):
     text = " ".join(capsys.readouterr().out.split())
     for code in ExitCode:
         assert f"{code.value} " in text.partition("Exit codes:")[2]
+
+
+def test_output_in_a_locale_without_our_characters_is_no_error(stead, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+    # The help has an ellipsis.
+    assert stead("people", "remove", "--help") == ExitCode.OK
 
 
 def test_a_computer_without_room_is_named():
