@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from slurmstead.errors import MachineError, SteadError, UsageError
+from slurmstead.errors import Interrupted, MachineError, SteadError, UsageError
 from slurmstead.lab import advice, clocks, machines
 from slurmstead.lab.qmp import Qemu
+from slurmstead.runner.interruption import Cancellation, signals_to
 
 LABEL = "converged"
 """The default label of a snapshot."""
@@ -27,6 +28,7 @@ LABEL = "converged"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 SNAPSHOTS = "snapshots"
 MANIFEST = "machines.json"
+UNFINISHED = "machines.json.new"
 MEMORY = "memory"
 MEASURED = "hardware"
 """The playbooks' records of the workers' hardware, in the lab's directory (inventory/lab)."""
@@ -73,19 +75,36 @@ def freeze(directory: pathlib.Path, label: str = LABEL) -> None:
     replaced = list(directory.glob(f"{SNAPSHOTS}/{label}.*/{MANIFEST}"))
     snapshot = pathlib.Path(tempfile.mkdtemp(prefix=f"{label}.", dir=directory / SNAPSHOTS))
     try:
+        (snapshot / UNFINISHED).write_text(json.dumps(commands))
+        if (directory / MEASURED).exists():
+            shutil.copytree(directory / MEASURED, snapshot / f".{MEASURED}")
         _save(directory, snapshot, pids)
     except BaseException:
         shutil.rmtree(snapshot)
         raise
-    machines.end(directory)
-    for name in commands:
-        (directory / name).rename(snapshot / name)
-    if (directory / MEASURED).exists():
-        shutil.copytree(directory / MEASURED, snapshot / f".{MEASURED}")
-    (snapshot / MANIFEST).write_text(json.dumps(commands))
-    for manifest in replaced:
-        _forget(manifest)
+    _complete(directory, snapshot, commands, replaced)
     thaw(directory, label)
+
+
+def _complete(
+    directory: pathlib.Path, snapshot: pathlib.Path, names: Iterable[str], replaced: Iterable[pathlib.Path]
+) -> None:
+    """End all machines and move them into a snapshot; signals wait, and no free space is needed.
+
+    :raises Interrupted: a signal arrived meanwhile; the snapshot is complete
+    """
+    cancellation = Cancellation()
+    with signals_to(cancellation):
+        machines.end(directory)
+        for name in names:
+            (directory / name).rename(snapshot / name)
+        (snapshot / UNFINISHED).rename(snapshot / MANIFEST)
+        for manifest in replaced:
+            _forget(manifest)
+    if cancellation.number is not None:
+        label = snapshot.name.partition(".")[0]
+        how = advice.command(f"thaw {label}", directory.name)
+        raise Interrupted(cancellation.number, f"The machines are frozen and off. Start them: {how}")
 
 
 def thaw(directory: pathlib.Path, label: str = LABEL) -> None:

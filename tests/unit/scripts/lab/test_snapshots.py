@@ -1,12 +1,14 @@
 """Snapshots of a lab: what is refused before a machine is touched, and which disks a snapshot keeps."""
 
+import errno
 import json
 import os
 import pathlib
+import signal
 
 import pytest
 
-from slurmstead.errors import MachineError, UsageError
+from slurmstead.errors import Interrupted, MachineError, UsageError
 from slurmstead.lab import snapshots
 
 
@@ -42,6 +44,37 @@ def test_a_machine_that_is_off_cannot_be_frozen(lab: pathlib.Path) -> None:
         snapshots.freeze(lab)
     assert "lab up" in caught.value.hint
     assert snapshots.labels(lab) == ["converged"]
+
+
+def test_a_freeze_that_is_interrupted_among_its_moves_makes_the_snapshot(
+    lab: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "_machines", lambda _: {"node1": os.getpid()})
+    monkeypatch.setattr(snapshots, "_save", lambda *_: None)
+    monkeypatch.setattr(snapshots.machines, "end", lambda _: os.kill(os.getpid(), signal.SIGINT))
+
+    with pytest.raises(Interrupted) as caught:
+        snapshots.freeze(lab)
+
+    assert "lab thaw converged" in caught.value.hint
+    assert snapshots.labels(lab) == ["converged"]
+    assert not (lab / "snapshots/converged.a1/machines.json").exists()
+    assert not (lab / "node1").exists()
+
+
+def test_a_full_disk_does_not_end_the_machines(lab: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(snapshots, "_machines", lambda _: {"node1": os.getpid()})
+    monkeypatch.setattr(snapshots, "_save", lambda *_: None)
+    monkeypatch.setattr(pathlib.Path, "write_text", full)
+
+    with pytest.raises(OSError, match="No space left"):
+        snapshots.freeze(lab, "other")
+
+    assert (lab / "node1").exists()
+    assert not list(lab.glob("snapshots/other.*"))
 
 
 def test_containers_cannot_be_frozen(lab: pathlib.Path) -> None:
