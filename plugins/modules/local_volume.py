@@ -226,7 +226,7 @@ class Volume(Inspection):
         path = Path(self.wanted.path)
         if not path.is_dir() and self.act(f"make the directory {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.mkdir()
+            path.mkdir(mode=mode)
             path.chmod(mode)
 
     def ensure_mounted(self) -> None:

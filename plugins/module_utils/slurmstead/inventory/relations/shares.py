@@ -15,8 +15,8 @@ Values = Mapping[str, Any]
 FOREIGN = ("AccountingStorageHost", "AccountingStorageType")
 """Keys of slurm_config with which a site has a slurmdbd of its own, or none, as in playbooks/vars/cluster.yml."""
 
-
 DEFAULT_PORT = "6819"
+"""The port of slurmdbd, if slurm_config names none."""
 
 
 def share_accounts_are_possible(shares_accounts: Values) -> Iterator[Violation]:
