@@ -48,7 +48,8 @@ def cancel(cluster: Cluster, *numbers: str) -> None:
 
 def test_a_job_that_waits_for_a_busy_node_is_told_when_it_has_room(two: Cluster) -> None:
     first = waits(two, "bob", "--nodelist=node1", "--ntasks=2", "--mem=500", "--time=5", reason="Resources")
-    second = waits(two, "bob", "--nodelist=node1", "--ntasks=2", "--mem=500", "--time=5", reason="Priority")
+    # Its reason becomes another one within a second.
+    second = submit(two, "bob", "--nodelist=node1", "--ntasks=2", "--mem=500", "--time=5")
 
     lines, hopeless = explain(two, first)
     behind, _ = explain(two, second)
