@@ -14,7 +14,8 @@ REASON_SET = re.compile(r"slurmctld: update_node: node (\S+) reason set to: (.*)
 """What slurmctld logs when a client gives a node a reason (node_mgr.c: update_node, 22.05 to 24.11)."""
 
 OWN_LINES = re.compile(
-    r"slurmctld: (update_node: |_slurm_rpc_|sched: |_job_complete: |(error: )?[Nn]odes? |node_did_resp: )"
+    r"slurmctld: (update_node: |_slurm_rpc_|sched: |_job_complete: |(error: )?[Nn]odes? |node_did_resp: "
+    r"|SchedulerParameters=default_queue_depth=)"
 )
 """Beginnings of lines without texts of users, which could look like the reason of a node."""
 
@@ -104,6 +105,7 @@ def drains_since(seen: Mapping[str, Mapping[str, str]], shown: str, log: str) ->
     >>> drains_since(seen, "scontrol: NodeName=n1 State=IDLE+DRAIN Reason=fan [ann@2026-11-20T09:00:01]", "")
     {'n1': 'fan'}
     >>> told = "slurmctld: Node n2 now responding\\nslurmctld: update_node: node n1 reason set to: fan"
+    >>> told += "\\nslurmctld: SchedulerParameters=default_queue_depth=100,max_rpc_cnt=0,max_sched_time=2"
     >>> drains_since(seen, "", told), drains_since(seen, "", f"slurmctld: error: invalid partition: a\\n{told}")
     ({'n1': 'fan'}, {})
     """
