@@ -40,7 +40,9 @@ def test_a_user_cannot_cancel_a_job_of_another(four: Cluster) -> None:
 def test_every_task_of_an_array_runs(four: Cluster) -> None:
     program = "echo $SLURM_ARRAY_TASK_ID > task-$SLURM_ARRAY_TASK_ID"
 
-    four.run("sbatch", "--wait", "--array=1-40", "--output=/dev/null", f"--wrap={program}", user="alice")
+    # sbatch looks after 2, 10, 42 and 74 s whether they have ended.
+    submit = ("sbatch", "--wait", "--array=1-40", "--mem=10", "--output=/dev/null")
+    four.run(*submit, f"--wrap={program}", user="alice", seconds=120)
 
     assert four.run("sh", "-c", "cat task-* | sort -n", user="alice").split() == [str(n) for n in range(1, 41)]
 
