@@ -6,6 +6,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 from slurmstead.paths import ROOT
@@ -21,12 +22,15 @@ with Cluster(nodes=2) as cluster:
 """
 """It prints when the first process of its cluster was started (proc(5)), and waits."""
 
+OTHERS = ("/run/", *(f"{tempfile.gettempdir()}/{name}" for name in ("mmdebstrap.", "pytest-of-")))
+"""Beginnings of places where sessions of users, an installation of packages and other tests mount."""
+
 
 def traces() -> list[set[str]]:
     """Return what this computer shows to everybody: its mounts, its interfaces, and its temporary directories."""
     mounts = set(pathlib.Path("/proc/self/mounts").read_text().splitlines())
-    # Another test, in another process, may be installing the packages of its cluster.
-    mounts = {mount for mount in mounts if "/mmdebstrap." not in mount}
+    # What else this computer does at the same time; a cluster mounts at /mnt and /proc only (inside.py).
+    mounts = {mount for mount in mounts if not mount.split()[1].startswith(OTHERS)}
     directories = {str(path) for place in ("/mnt", "/run", "/tmp", "/sys/fs/cgroup") for path in _below(place)}
     return [mounts, set(os.listdir("/sys/class/net")), directories]
 
