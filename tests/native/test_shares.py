@@ -63,9 +63,9 @@ def keep(cluster: Cluster, **given: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 def course(release: str) -> Iterator[Cluster]:
-    """A cluster with a course whose student is alice; bob only can log in."""
+    """A cluster with a course whose student is alice; bob only can log in. A test cancels its own jobs only."""
     with Cluster(release, 2, database=True) as cluster:
-        # Submitted before there are shares.
+        # Job 1 is submitted before there are shares.
         cluster.run("sbatch", "--hold", "--output=/dev/null", "--mem=10", "--wrap=true", user="bob")
         assert keep(cluster, **COURSE) != []
         keys = {name: str(value) for name, value in slurm_config(Declared(**COURSE)).items()}
@@ -95,14 +95,13 @@ def test_who_can_log_in_can_submit(course: Cluster) -> None:
 
 def test_a_student_is_limited_and_others_are_not(course: Cluster) -> None:
     def submit(user: str) -> bool:
-        job = ("sbatch", "--output=/dev/null", "--mem=10", "--wrap=sleep 600")
+        job = ("sbatch", "--job-name=limit", "--output=/dev/null", "--mem=10", "--wrap=sleep 600")
         return course.tried(*job, user=user).returncode == 0
 
     taken = {user: sum(submit(user) for _ in range(8)) for user in ("alice", "bob")}
     course.wait_for(lambda: course.run("squeue", "-h", "-t", "R", "-u", "bob").count("\n") >= 3, 30, "bob's jobs run")
     running = len(course.run("squeue", "-h", "-t", "R", "-u", "alice").splitlines())
-    course.run("scancel", "--user=alice")
-    course.run("scancel", "--user=bob")
+    course.run("scancel", "--name=limit")
     course.wait_until_idle()
 
     assert taken == {"alice": 6, "bob": 8}
@@ -130,8 +129,7 @@ def test_a_student_cannot_use_an_account_from_before_the_course(course: Cluster)
     course.wait_for(lambda: "COMPLETED" in course.run("sacct", "-nXP", "-j", before, "-oState"), 60, "the earlier job")
 
     keep(course, **COURSE)
-    course.run(*job, "--hold", user="bob")
-    course.run("scancel", "--user=bob")
+    course.run("scancel", course.run(*job, "--hold", user="bob"))
 
 
 @pytest.mark.slow
