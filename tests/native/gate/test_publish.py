@@ -79,7 +79,7 @@ def test_what_makes_slurmctld_ill_is_taken_back(busy: Cluster) -> None:
     assert "The last good configuration is active again, and slurmctld runs with it" in said
     assert " is UP" in busy.run("scontrol", "ping")
     assert queue(busy) == before
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 90
 
 
 def test_what_hurts_jobs_is_refused(busy: Cluster) -> None:
