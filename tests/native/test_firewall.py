@@ -168,14 +168,14 @@ def test_a_connection_from_outside_that_is_older_than_the_firewall_goes_on(
     assert (new, said) == ("TimeoutError", ["before", "after"])
 
 
-@pytest.mark.parametrize(("port", "heard"), [(OPEN, "datagram"), (CLOSED, "nothing")])
-def test_a_datagram_from_outside_needs_a_declared_port(walled: Cluster, port: int, heard: str) -> None:
+@pytest.mark.parametrize(("port", "seconds", "heard"), [(OPEN, 20, "datagram"), (CLOSED, 3, "nothing")])
+def test_a_datagram_from_outside_needs_a_declared_port(walled: Cluster, port: int, seconds: int, heard: str) -> None:
     walled.run("rm", "-f", "/tmp/bound", on="node2")
-    walled.run("sh", "-c", f"setsid python3 -c '{DATAGRAM}' {port} 3 >/tmp/heard 2>&1 </dev/null &", on="node2")
+    walled.run("sh", "-c", f"setsid python3 -c '{DATAGRAM}' {port} {seconds} >/tmp/heard 2>&1 </dev/null &", on="node2")
     walled.wait_for(lambda: walled.tried("test", "-e", "/tmp/bound", on="node2").returncode == 0, 10, "bound")
     send = "import socket, sys; socket.socket(2, 2).sendto(b'datagram', (sys.argv[1], int(sys.argv[2])))"
     walled.run("python3", "-c", send, walled.addresses["node2"], str(port), on=STRANGER)
-    walled.wait_for(lambda: walled.run("cat", "/tmp/heard", on="node2") != "", 10, "it ends")
+    walled.wait_for(lambda: walled.run("cat", "/tmp/heard", on="node2") != "", seconds + 10, "it ends")
 
     assert walled.run("cat", "/tmp/heard", on="node2") == heard
 
