@@ -174,7 +174,7 @@ class Head:
     def wait_until_gone(self, run: str) -> None:
         """Wait until Slurm has no job of a run that has not ended."""
         active = functools.partial(self.cluster.run, "squeue", "--me", "--noheader", "--format=%k", user="alice")
-        self.cluster.wait_for(lambda: f":{run}:" not in active(), 120, f"the jobs of {run} have ended")
+        self.cluster.wait_for(lambda: f":{run}:" not in active(), 300, f"the jobs of {run} have ended")
 
     def ran(self, run: str, tasks: Sequence[int] = range(TASKS)) -> list[str]:
         """Return how often tasks of a run have begun, as a text with an x for each time."""
