@@ -48,7 +48,11 @@ PACKAGES_ARM64 = {
 }
 """The packages for arm64 machines on this computer."""
 
-PACKAGES_TESTS = {"ipmitool": "asks a simulated BMC", "openipmi": "simulates a BMC"}
+PACKAGES_TESTS = {
+    "ipmitool": "asks a simulated BMC",
+    "openipmi": "simulates a BMC",
+    "openssl": "makes and checks certificates",
+}
 """What the tests need besides the packages for a lab of virtual machines."""
 
 BINFMT = pathlib.Path("/proc/sys/fs/binfmt_misc")

@@ -42,7 +42,7 @@ def run_fast(console: Console) -> None:
     :raises CheckFailed: a check failed
     """
     started = time.monotonic()
-    host.ensure_packages(console, lab=False)
+    host.ensure_packages(console, lab=False, tests=True)
     _end(console, checks.run_checks(console, slow=False), started)
 
 
