@@ -176,7 +176,6 @@ def test_a_command_gets_the_password_in_its_environment(tmp_path: pathlib.Path) 
         power.off()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "refused"),
     [
@@ -193,6 +192,7 @@ def test_a_lost_answer_of_ipmi_is_no_refusal(said: str, refused: bool) -> None:
     assert bool(ipmi.REFUSED.search(said)) is refused
 
 
+@pytest.mark.slow
 def test_ipmi_against_the_simulator_of_openipmi(tmp_path: pathlib.Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
