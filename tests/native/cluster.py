@@ -88,6 +88,8 @@ class Cluster:
         self.layer = layer
         self.keys = {**(settings.ACCOUNTING if database and accounting else {}), **(conf or {})}
         self.pids: dict[str, int] = {}
+        # Until its first process is known.
+        self._init = 0
         self.seconds = 0.0
         """How long it took to come up."""
 
@@ -116,8 +118,10 @@ class Cluster:
             self.boot(*self.nodes)
             self.wait_until_idle()
         except BaseException as error:
-            error.add_note(self.report())
-            self.__exit__()
+            try:
+                error.add_note(self.report())
+            finally:
+                self.__exit__()
             raise
         self.seconds = time.monotonic() - started
         return self

@@ -9,6 +9,9 @@ import sys
 import tempfile
 import time
 
+import pytest
+
+from ansible.module_utils.slurmstead.gate import process as gate_process
 from slurmstead.paths import ROOT
 from tests.native.cluster import Cluster
 
@@ -66,6 +69,19 @@ def test_two_clusters_do_not_meet() -> None:
         assert one.addresses == other.addresses
         assert other.run("squeue", "--noheader") == ""
         assert other.tried("ls", "here", user="alice").returncode != 0
+
+
+def test_a_cluster_that_does_not_start_says_why_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*_: object) -> int:
+        raise gate_process.TooLongError("late")
+
+    monkeypatch.setattr(gate_process, "first", late)
+    cluster = Cluster()
+    with pytest.raises(gate_process.TooLongError, match="late") as error:
+        cluster.__enter__()
+
+    assert "--- control" in error.value.__notes__[0]
+    assert cluster._process.poll() is not None
 
 
 def test_a_cluster_whose_process_is_killed_leaves_nothing() -> None:
