@@ -22,6 +22,13 @@ class Listed(Cluster):
         return super().slurm_conf() + "".join(lines)
 
 
+def program(cpus: int) -> str:
+    """Return the health check as it is on a computer with that many CPUs, and with enough memory."""
+    text = PROGRAM.read_text()
+    assert text.count("cpus(), memory()") == 1
+    return text.replace("cpus(), memory()", f"{cpus}, 1 << 30")
+
+
 def received(cluster: Cluster) -> int:
     """Return the bytes that node1 has received from its network."""
     return int(cluster.run("cat", "/sys/class/net/eth0/statistics/rx_bytes", on="node1"))
@@ -32,9 +39,9 @@ def fetched(release: str, others: int) -> int:
     cluster = Listed(release)
     cluster.listed = others
     with cluster:
-        cluster.run("tee", "/root/health-check", text=PROGRAM.read_text(), on="node1")
+        cluster.run("tee", "/root/health-check", text=program(cpus=1), on="node1")
         cluster.run("scontrol", "update", "NodeName=node1", "State=DRAIN", "Reason=slurmstead: a [b] c @d")
-        # Whatever is wrong with this computer is the reason then, and the next check changes nothing.
+        # That CPUs are missing is the reason then, and the next check changes nothing.
         cluster.run(*CHECK, on="node1")
         before = received(cluster)
         assert cluster.run(*CHECK, on="node1") == ""
@@ -50,9 +57,7 @@ def test_a_health_check_fetches_its_own_node_only(release: str, others: int) -> 
 
 
 def test_a_health_check_resumes_what_it_drained_and_nothing_else(four: Cluster) -> None:
-    four.run(
-        "tee", "/root/health-check", text=PROGRAM.read_text().replace("cpus(), memory()", "9999, 1 << 30"), on="node1"
-    )
+    four.run("tee", "/root/health-check", text=program(cpus=9999), on="node1")
     for reason, state in (("slurmstead: a [b] c @d", "idle"), ("fan", "drained")):
         four.run("scontrol", "update", "NodeName=node1", "State=DRAIN", f"Reason={reason}")
         four.run(*CHECK, on="node1")
