@@ -16,7 +16,7 @@ from slurmstead.testing.outcome import Outcome, show, show_all
 from slurmstead.testing.scenarios import CHECKS, NATIVE, NATIVE_TESTS, SCENARIOS, Scenario, by_kind, choose
 from slurmstead.wording import count, duration
 
-CI = ("default bookworm", "site bookworm native")
+CI = ("site bookworm native", "default bookworm")
 """The scenarios that CI runs, after the checks and tests/native; the kinds of disks are also in tests/native/disks."""
 
 CI_MINUTES = 45
@@ -108,7 +108,8 @@ def run_ci(console: Console) -> None:
 
     outcomes = [*checks.run_checks(console, slow=False), _run_native(console, slow=False)]
     if all(outcome.ok for outcome in outcomes):
-        for kind, scenarios in by_kind(_possible(console, choose(CI))):
+        # The containers first: they need minutes, the virtual machines half an hour.
+        for kind, scenarios in reversed(by_kind(_possible(console, choose(CI)))):
             if minutes() > CI_MINUTES:
                 keys = ", ".join(scenario.key for scenario in scenarios)
                 console.print(f"Left out, because {CI_MINUTES} minutes have passed: {keys}", soft_wrap=True)
