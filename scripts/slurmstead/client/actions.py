@@ -53,6 +53,7 @@ def submit(
             bars.note(f"{project / settings.FILE} names the head node: {head.host}")
 
         def said(connection: Connection, job: Job) -> None:
+            bars.hide()
             _print_job(out, job)
             if wait:
                 state = _wait(out, connection, job.id, bars)
@@ -173,6 +174,8 @@ def fetch(out: Console, messages: Console, head: Head, jobs: list[str], to: path
                     # Otherwise this run would fail each time, and the runs after it would never be fetched.
                     failures.append(error)
                     continue
+                finally:
+                    bars.hide()
                 words = f"{count(fetched.new, 'file')} fetched ({size(fetched.bytes)}), {len(fetched.files)} in all"
                 still = "" if fetched.state.ended else f"; {display.state_words(fetched.state)}: fetch again later"
                 out.print(Text(f"{fetched.directory}: {words}{still}"), soft_wrap=True)

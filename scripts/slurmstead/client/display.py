@@ -33,12 +33,16 @@ class Bars:
         self._size = 0
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        # The display starts with the first copy: until then ssh may ask a question on the terminal.
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.hide()
+
+    def hide(self) -> None:
+        """Remove the bar, so that other output can follow."""
         self._progress.stop()
 
     def began(self, what: str, size: int) -> None:
@@ -47,6 +51,7 @@ class Bars:
         for task in self._progress.task_ids:
             self._progress.remove_task(task)
         self._progress.add_task(what, total=max(size, 1))
+        self._progress.start()
 
     def copied(self, part: float) -> None:
         """Draw the bar up to a fraction of the bytes."""

@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import io
+import os
 import pathlib
+import pty
 import socket
 import subprocess
 import time
@@ -299,6 +301,60 @@ def test_a_terminal_shows_how_far_a_copy_is() -> None:
 
     assert "copying" in out.getvalue()
     assert "1.0/2.0 MiB" in out.getvalue()
+
+
+ASKS = """#!/bin/sh
+printf 'Enter passphrase: ' >{terminal}
+sleep 0.5
+exit 255
+"""
+
+
+@pytest.mark.parametrize("verb", ["submit", "fetch"])
+def test_a_question_of_ssh_stays_on_the_terminal(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    (tmp_path / "main.py").write_text("")
+    master, terminal = pty.openpty()
+    with open(master, "rb", buffering=0) as seen, open(terminal, "w") as screen:
+        (tmp_path / "ssh").write_text(ASKS.format(terminal=os.ttyname(terminal)))
+        (tmp_path / "ssh").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        monkeypatch.setenv("TERM", "xterm")
+        console = Console(file=screen)
+        with pytest.raises(UnreachableError):
+            if verb == "submit":
+                actions.submit(console, console, tmp_path, {}, {"head": "h"}, None, wait=False)
+            else:
+                actions.fetch(console, console, Head("h"), ["r1"], tmp_path, everything=False)
+        shown = seen.read(4096)
+
+    assert shown == b"Enter passphrase: "
+
+
+def test_nothing_is_printed_into_a_progress_bar(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "main.py").write_text("")
+    ended = dataclasses.replace(state("completed"), state="completed")
+    screen = io.StringIO()
+    cursor_is_hidden: list[bool] = []
+
+    class Out(io.StringIO):
+        def write(self, text: str) -> int:
+            cursor_is_hidden.append(screen.getvalue().count("\x1b[?25l") != screen.getvalue().count("\x1b[?25h"))
+            return len(text)
+
+    def submit(_head: Head, _order: object, bars: display.Bars, said: Any) -> None:
+        bars.began("copying", 1000)
+        bars.copied(1.0)
+        said(connection.Connection(Head("h")), Job("r1", ("7",), "/r1"))
+
+    monkeypatch.setattr(submitting, "submit", submit)
+    monkeypatch.setattr(api, "states", lambda *_: iter([ended]))
+    messages = Console(file=screen, force_terminal=True, width=100)
+    actions.submit(Console(file=Out()), messages, tmp_path, {}, {"head": "h"}, None, wait=True)
+
+    assert "copying" in screen.getvalue()
+    assert cursor_is_hidden == [False, False]
 
 
 def test_each_change_is_an_event_once() -> None:
