@@ -4,6 +4,7 @@ SteadError
 ├── CheckFailed        1  a check found a problem
 ├── UsageError         2  the request cannot be carried out as written
 │   ├── InventoryError 2  the inventory is missing, empty or invalid
+│   ├── IncompleteCopy 2  a file changed or could not be read while it was copied; repeating continues
 │   └── MachineError   2  this computer lacks something that the command needs
 ├── UnreachableError   3  a host did not answer; the run may have completed the others
 ├── TaskError          4  a task failed on a host
@@ -58,6 +59,10 @@ class UsageError(SteadError):
 
 class InventoryError(UsageError):
     """The inventory is missing, empty or invalid."""
+
+
+class IncompleteCopy(UsageError):
+    """A file changed or could not be read while it was copied; the same call continues with the others."""
 
 
 class MachineError(UsageError):

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from slurmstead.client import bundle
 from slurmstead.client.head import Head
-from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import IncompleteCopy, MachineError, SteadError, TaskError, UnreachableError, UsageError
 
 CONNECT_SECONDS = 5
 """A head node that does not answer within this time counts as off."""
@@ -20,7 +20,11 @@ PATIENT_SECONDS = 45
 ANSWER_SECONDS = 600
 """For slow requests, such as listing many files; a lost connection is noticed much earlier."""
 
-KINDS: dict[str, type[SteadError]] = {"usage": UsageError, "unreachable": UnreachableError}
+KINDS: dict[str, type[SteadError]] = {
+    "usage": UsageError,
+    "unreachable": UnreachableError,
+    "incomplete": IncompleteCopy,
+}
 """Exceptions by the kind of the head node's refusal; any other kind is a TaskError."""
 
 BUSY = re.compile(r"timed out", re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import os
 import pathlib
@@ -156,6 +157,8 @@ def collect(folder: pathlib.Path, always: Iterable[str] = ()) -> Folder:
                 )
             files.append(File(path, None, seen.st_mtime_ns, 0))
         elif stat.S_ISREG(seen.st_mode):
+            if not os.access(os.path.join(root, path), os.R_OK):
+                raise _unreadable(os.path.join(root, path))
             files.append(File(path, seen.st_size, seen.st_mtime_ns, stat.S_IMODE(seen.st_mode)))
         else:
             warnings.append(f"{path!r} is not a regular file and is skipped")
@@ -171,7 +174,7 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
         # It was removed, as in collect.
         return
     except PermissionError as error:
-        raise UsageError(f"{error.filename} cannot be read: {error.strerror}", "Exclude it in .steadignore.") from None
+        raise _unreadable(error.filename) from None
     empty = True
     for entry in entries:
         path = below + entry.name
@@ -192,6 +195,10 @@ def _walk(root: pathlib.Path, below: str, rules: _Rules, warnings: list[str]) ->
     if empty and below:
         # Programs may write into a directory that exists, even if all its files are excluded.
         yield below
+
+
+def _unreadable(path: str) -> UsageError:
+    return UsageError(f"{path} cannot be read: {os.strerror(errno.EACCES)}", "Exclude it in .steadignore.")
 
 
 def _environment(directory: "os.DirEntry[str]") -> str:

@@ -8,9 +8,12 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 
-from slurmstead.errors import SteadError, TaskError, UsageError
+from slurmstead.errors import IncompleteCopy, SteadError, TaskError, UsageError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+
+PASSED_OVER = (errno.ENOENT, errno.EACCES)
+"""Errors of one file, after which the others are still copied, as by rsync."""
 
 
 def copy(
@@ -27,13 +30,18 @@ def copy(
     :raises SteadError: not everything was copied; the next attempt continues
     """
     wanted = list(files)
-    try:
-        for number, path in enumerate(wanted, start=1):
+    errors: list[OSError] = []
+    for number, path in enumerate(wanted, start=1):
+        try:
             _remove_links(target, path)
             _one(source / path, target / path, [directory / path for directory in like])
-            report(number / len(wanted))
-    except OSError as error:
-        raise failure(error) from None
+        except OSError as error:
+            errors.append(error)
+            if error.errno not in PASSED_OVER:
+                break
+        report(number / len(wanted))
+    if errors:
+        raise failure(errors[-1])
     report(1.0)
 
 
@@ -41,7 +49,8 @@ def failure(error: OSError) -> SteadError:
     """Return the exception for an error of the operating system."""
     if error.errno in FULL:
         return TaskError(f"the disk is full: {error}", "Free some space there, then repeat the command.")
-    return UsageError(f"not every file could be copied: {error}", "Exclude it in .steadignore, or repeat the command.")
+    kind = IncompleteCopy if error.errno in PASSED_OVER else UsageError
+    return kind(f"not every file could be copied: {error}", "Exclude it in .steadignore, or repeat the command.")
 
 
 def _remove_links(target: pathlib.Path, path: str) -> None:

@@ -17,7 +17,7 @@ from slurmstead.client.head import Head
 from slurmstead.client.records import ENDLESS, Job
 from slurmstead.client.remote import arrays
 from slurmstead.client.settings import Settings, refuse_nul
-from slurmstead.errors import Interrupted, JobFailed, SteadError, UnreachableError, UsageError
+from slurmstead.errors import IncompleteCopy, Interrupted, JobFailed, SteadError, UnreachableError, UsageError
 
 Word = str | bytes | int | float | os.PathLike[str]
 """An argument of a program."""
@@ -136,6 +136,7 @@ def submit(
     An interrupted attempt continues. It counts as interrupted until `done`, which is called with the job, has returned.
 
     :raises UnreachableError: the cluster did not answer; the same call continues
+    :raises IncompleteCopy: nothing was submitted; the same call continues
     :raises SteadError: nothing was submitted, and nothing is left on the cluster
     """
     names.check_run(order.id)
@@ -208,10 +209,10 @@ def _alone(head: Head, identifier: str | None, observer: Observer) -> contextlib
 
 @contextlib.contextmanager
 def _discarded(connection: Connection, kept: pending.Pending, run: str) -> Iterator[None]:
-    """Remove the run from the cluster if the block ends with a refusal."""
+    """Remove the run from the cluster if the block ends with a refusal that repeating the call would not change."""
     try:
         yield
-    except (UnreachableError, Interrupted):
+    except (UnreachableError, Interrupted, IncompleteCopy):
         raise
     except SteadError:
         # Forget it only if it certainly did not become a job: the next attempt gets another ID.

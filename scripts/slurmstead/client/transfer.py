@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from slurmstead.client import nearby
 from slurmstead.client.connection import Connection
-from slurmstead.errors import MachineError, SteadError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import IncompleteCopy, MachineError, SteadError, TaskError, UnreachableError
 
 Report = Callable[[float], None]
 """Receives the fraction of the bytes that is done, 0 to 1."""
@@ -76,7 +76,8 @@ def push(
         nearby.copy(folder, files, pathlib.Path(target), [pathlib.Path(one) for one in like], report)
         return
     known = [f"--link-dest={directory}" for directory in like]
-    options = [f"--temp-dir={incoming}", *known]
+    # --force: a directory of an interrupted copy can be a file now.
+    options = [f"--temp-dir={incoming}", "--force", *known]
     _run(connection, [*options, f"{folder}/", f"{connection.head.in_rsync}:{target}/"], files, report)
 
 
@@ -140,7 +141,7 @@ def error(code: int, said: str, host: str) -> SteadError:
             "Repeat the same command to continue.",
         )
     if code in (23, 24):
-        return UsageError(
+        return IncompleteCopy(
             f"not every file could be copied: {first}", "Exclude it in .steadignore, or repeat the command."
         )
     return TaskError(f"rsync exited with {code}: {first}")

@@ -17,6 +17,12 @@ class WrongRequest(Refusal):
     kind = "usage"
 
 
+class Incomplete(Refusal):
+    """Not every file of the input arrived; the copy can be continued."""
+
+    kind = "incomplete"
+
+
 class NoAnswer(Refusal):
     """slurmctld did not answer in time; the request may or may not have taken effect."""
 

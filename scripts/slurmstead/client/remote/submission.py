@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from slurmstead.client.remote import arrays, commands, library, manifest, slurm, space, states, store, sweep
-from slurmstead.client.remote.errors import NoAnswer, Refusal, WrongRequest
+from slurmstead.client.remote.errors import Incomplete, NoAnswer, Refusal, WrongRequest
 from slurmstead.client.remote.ledger import Ledger
 from slurmstead.client.remote.store import Store
 
@@ -152,9 +152,9 @@ def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | 
         if path in seen and size is not None and os.lstat(os.path.join(directory, path)).st_size != size
     ]
     if wrong:
-        raise Refusal(
+        raise Incomplete(
             f"{len(wrong)} of {len(expected)} files did not arrive or have the wrong size, the first is {wrong[0]!r}",
-            "The folder may have changed during the copy. Submit it again.",
+            "The folder may have changed during the copy. Repeat the command: it copies only what is missing.",
         )
 
 

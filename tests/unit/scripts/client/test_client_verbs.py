@@ -19,7 +19,7 @@ from slurmstead.cli import main as cli
 from slurmstead.client import actions, api, connection, display, submitting, transfer
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job, State, TaskState
-from slurmstead.errors import ExitCode, SteadError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import ExitCode, IncompleteCopy, SteadError, TaskError, UnreachableError
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,8 @@ def test_a_head_node_that_is_busy_gets_more_time_than_one_that_is_off(
         (20, "rsync error: received SIGINT, SIGTERM, or SIGHUP (code 20)", UnreachableError, "was lost"),
         (255, "ssh: connect to host h port 22: Connection refused", UnreachableError, "was lost"),
         (127, "bash: line 1: rsync: command not found", TaskError, "h has no rsync"),
-        (23, 'rsync: send_files failed to open "/x": Permission denied (13)', UsageError, "Permission denied"),
+        (23, 'rsync: send_files failed to open "/x": Permission denied (13)', IncompleteCopy, "Permission denied"),
+        (24, "file has vanished: /x", IncompleteCopy, "vanished"),
         (2, "", TaskError, "rsync exited with 2"),
     ],
 )

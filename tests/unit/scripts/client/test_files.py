@@ -157,6 +157,17 @@ def test_names_and_links_of_any_kind_are_listed(tmp_path: pathlib.Path) -> None:
     ]
 
 
+def test_a_file_that_cannot_be_read_is_named_before_anything_is_sent(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path, {"a": "1", "b": "2"})
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("/b"))
+
+    with pytest.raises(UsageError, match=f"{folder}/b cannot be read: Permission denied") as refused:
+        files.collect(folder)
+    assert refused.value.hint == "Exclude it in .steadignore."
+
+
 def test_a_change_of_a_file_changes_the_fingerprint(tmp_path: pathlib.Path) -> None:
     folder = write(tmp_path, {"a": "1", "b": "2"})
     seen = [files.collect(folder).fingerprint, files.collect(folder).fingerprint]

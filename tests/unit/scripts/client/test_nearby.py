@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 from slurmstead.client import nearby
-from slurmstead.errors import UsageError
+from slurmstead.errors import IncompleteCopy, UsageError
 
 
 def ignore(_: float) -> None:
@@ -84,6 +84,18 @@ def test_a_second_copy_goes_on(source: pathlib.Path, tmp_path: pathlib.Path) -> 
     assert (target / "fixed").read_text() == "fixed"
 
 
-def test_a_missing_file_is_an_error(source: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(UsageError, match="not every file could be copied"):
-        nearby.copy(source, ["gone"], tmp_path / "target", (), ignore)
+def test_a_missing_file_is_an_error_and_keeps_no_other_back(source: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(IncompleteCopy, match="not every file could be copied: .*gone"):
+        nearby.copy(source, ["gone", *FILES], tmp_path / "target", (), ignore)
+
+    assert (tmp_path / "target" / "fixed").read_text() == "fixed"
+
+
+def test_a_directory_where_a_file_must_be_is_an_error_that_repeating_does_not_solve(
+    source: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "target" / "fixed").mkdir(parents=True)
+    with pytest.raises(UsageError, match="Is a directory: .*fixed") as error:
+        nearby.copy(source, FILES, tmp_path / "target", (), ignore)
+
+    assert not isinstance(error.value, IncompleteCopy)

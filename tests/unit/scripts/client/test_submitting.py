@@ -14,13 +14,22 @@ from typing import Any
 import pytest
 
 from slurmstead.client import bundle, known, pending, submitting, transfer
-from slurmstead.client.connection import Connection
+from slurmstead.client.connection import Connection, refusal
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job
 from slurmstead.client.remote import commands, main
+from slurmstead.client.remote.errors import Refusal
 from slurmstead.client.remote.store import Store
 from slurmstead.client.settings import Settings
-from slurmstead.errors import Interrupted, JobFailed, SteadError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import (
+    IncompleteCopy,
+    Interrupted,
+    JobFailed,
+    SteadError,
+    TaskError,
+    UnreachableError,
+    UsageError,
+)
 
 from .conftest import FakeSlurm
 
@@ -37,7 +46,10 @@ class Local:
     def ask(self, action: str, **request: Any) -> dict[str, Any]:
         """Return the answer of the program for head nodes."""
         asked = json.loads(json.dumps({"action": action, **request}))
-        return json.loads(json.dumps(main.answer(self.store, asked, bundle.program())))
+        try:
+            return json.loads(json.dumps(main.answer(self.store, asked, bundle.program())))
+        except Refusal as error:
+            raise refusal({"kind": error.kind, "text": str(error), "hint": error.hint}) from None
 
 
 @pytest.fixture
@@ -66,6 +78,31 @@ def submit(
         return submitting.submit(head, submitting.order_of(folder, Settings(), None, identifier), observer, done)
 
     return run
+
+
+@pytest.mark.parametrize("fault", ["a file vanished", "a file grew"])
+def test_one_file_that_changed_during_the_copy_does_not_cost_the_others(
+    submit: Callable[..., Job], store: Store, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    copy = transfer.push
+    inputs: list[pathlib.Path] = []
+
+    def push(connection: Connection, source: pathlib.Path, files: list[str], target: str, *others: Any) -> None:
+        inputs.append(pathlib.Path(target))
+        if len(inputs) > 1:
+            return copy(connection, source, files, target, *others)
+        (inputs[0] / "main.py").write_text("half")
+        if fault == "a file vanished":
+            raise IncompleteCopy("file has vanished")
+
+    monkeypatch.setattr(transfer, "push", push)
+    with pytest.raises(IncompleteCopy):
+        submit()
+    assert (inputs[0] / "main.py").exists()
+
+    assert submit().jobs == ("1",)
+    assert len(set(inputs)) == 1
+    assert len(list(store.runs.iterdir())) == 1
 
 
 def stopped_by(error: Exception) -> Callable[..., None]:

@@ -122,6 +122,17 @@ def test_what_an_ignore_file_excludes_stays_here(connection: Connection, tmp_pat
     ]
 
 
+def test_a_file_replaces_a_directory_that_an_interrupted_copy_left(
+    connection: Connection, tmp_path: pathlib.Path
+) -> None:
+    for path in ("project/out", "cluster/out/old/a"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(path)
+    push(connection, tmp_path / "project", tmp_path / "cluster")
+
+    assert contents(tmp_path / "cluster") == {"out": b"project/out"}
+
+
 def test_names_and_links_of_any_kind_arrive_as_they_are(connection: Connection, tmp_path: pathlib.Path) -> None:
     (tmp_path / "odd").mkdir()
     for name in ODD:
