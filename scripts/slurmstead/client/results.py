@@ -17,7 +17,7 @@ from slurmstead.client.records import Result, State
 from slurmstead.client.remote import store
 from slurmstead.client.remote.manifest import checksum
 from slurmstead.client.submitting import Observer
-from slurmstead.errors import CheckFailed, MachineError, TaskError, UsageError
+from slurmstead.errors import CheckFailed, IncompleteCopy, MachineError, TaskError, UsageError
 from slurmstead.wording import count
 
 RECORD = ".stead.json"
@@ -50,7 +50,7 @@ def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observ
     A job JOB_TASK is one task: the state in the answer is that of the task, and the run does not count as complete.
 
     :raises UnreachableError: the connection was lost; the same call continues
-    :raises CheckFailed: a file differs from what the node wrote
+    :raises CheckFailed: a file is missing, or differs from what the node wrote
     :raises MachineError: this computer cannot write there
     """
     answer = _ask(connection, job, observer)
@@ -121,6 +121,7 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             f"{directory} needs {size} bytes, but only {room} are free",
             "Free some space, or choose another directory with --to.",
         )
+    why = ""
     for _ in range(ATTEMPTS):
         if not missing:
             break
@@ -128,6 +129,8 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
         try:
             paths = [entry["path"] for entry in missing]
             transfer.pull(connection, answer["directory"], paths, directory, observer.copied)
+        except IncompleteCopy as error:
+            why = f": {error}"
         finally:
             # Keep what arrived, even if the rest did not.
             still = [entry for entry in missing if not _verify(directory, entry, verified)]
@@ -138,8 +141,8 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
     if missing:
         others = f", nor {count(len(missing) - 1, 'other file')}" if len(missing) > 1 else ""
         raise CheckFailed(
-            f"{missing[0]['path']!r} of {answer['run']} differs from what the node wrote{others}",
-            "Was it changed on the share after the job? `stead rerun` creates it again.",
+            f"{missing[0]['path']!r} of {answer['run']} differs from what the node wrote{others}{why}",
+            "Was it changed or removed on the share after the job? `stead rerun` creates it again.",
         )
     is_whole = answer["task"] is None and state.ended
     complete = is_whole or bool(record.get("complete"))

@@ -22,7 +22,7 @@ from slurmstead.client import head as heads
 from slurmstead.client.records import State
 from slurmstead.client.remote import store
 from slurmstead.client.submitting import Silent
-from slurmstead.errors import CheckFailed, MachineError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import CheckFailed, IncompleteCopy, MachineError, TaskError, UnreachableError, UsageError
 
 SUMMARY = {
     "id": "r1",
@@ -46,12 +46,16 @@ STATE = State.read(SUMMARY)
 
 
 class Head:
-    """A head node that has files; a copy of one in `spoiled` is wrong as often as it says, one in `cut` is the last."""
+    """A head node that has files.
+
+    A copy of one in `spoiled` is wrong as often as it says, one in `cut` is the last, those in `removed` are gone.
+    """
 
     def __init__(self, **contents: str) -> None:
         self.contents = contents
         self.spoiled: dict[str, int] = {}
         self.cut: str | None = None
+        self.removed: set[str] = set()
         self.task: int | None = None
         self.copied: list[str] = []
         self.hashed: list[int] = []
@@ -73,7 +77,10 @@ class Head:
         return {"sha256": hashlib.sha256(digests).hexdigest(), "block": self.block}
 
     def pull(self, _connection: Any, _source: str, files: Iterable[str], target: pathlib.Path, _report: Any) -> None:
-        for name in files:
+        wanted = list(files)
+        for name in wanted:
+            if name in self.removed:
+                continue
             self.copied.append(name)
             text = self.contents[name]
             if self.spoiled.get(name):
@@ -83,6 +90,8 @@ class Head:
             if self.cut == name:
                 self.cut = None
                 raise UnreachableError("cut")
+        if self.removed.intersection(wanted):
+            raise IncompleteCopy("link_stat failed", "Exclude it in .steadignore.")
 
 
 @pytest.fixture
@@ -202,6 +211,16 @@ def test_a_file_that_is_always_wrong_is_not_believed(head: Head, tmp_path: pathl
 
     assert not (tmp_path / "r1" / "b").exists()
     assert not results.is_complete(tmp_path / "r1", STATE)
+
+
+def test_a_result_that_was_removed_on_the_share_keeps_no_other_back(head: Head, tmp_path: pathlib.Path) -> None:
+    head.removed = {"a"}
+    with pytest.raises(CheckFailed, match="'a' of r1 differs from what the node wrote: link_stat failed") as error:
+        fetch(head, tmp_path)
+
+    assert "removed on the share" in error.value.hint
+    assert [(tmp_path / "r1" / name).read_text() for name in "bc"] == ["two", "three"]
+    assert head.copied == ["b", "c"]
 
 
 def test_what_its_owner_changed_is_left_alone_and_what_they_removed_comes_again(
