@@ -23,7 +23,7 @@ class Ledger:
     """
 
     def __init__(self, run: pathlib.Path) -> None:
-        self._path = run / "ledger.json"
+        self.path = run / "ledger.json"
         self._started = run / "started"
         found = self._read()
         self.parts: list[Chunk | None] = [Chunk(*part) if part else None for part in found.get("parts", [])]
@@ -56,11 +56,11 @@ class Ledger:
     def open(self, parts: list[Chunk | None]) -> None:
         """Set the chunks of the run, which has no job."""
         if self.parts != parts:
-            if not self.parts and self._path.exists():
+            if not self.parts and self.path.exists():
                 # The file is unreadable: any chunk may have been submitted.
                 self.tried = dict.fromkeys(range(len(parts)), time.time())
             self.parts = parts
-            store.write(self._path, self._text())
+            store.write(self.path, self._text())
 
     def trying(self, chunk: int) -> None:
         """Record that sbatch is about to be called."""
@@ -98,8 +98,8 @@ class Ledger:
     def _read(self) -> dict[str, Any]:
         """Return the file's content; while another command overwrites it, retry."""
         for _ in range(ATTEMPTS):
-            found = store.read_json(self._path)
-            if found is not None or not self._path.exists():
+            found = store.read_json(self.path)
+            if found is not None or not self.path.exists():
                 break
             time.sleep(0.05)
         return found or {}
@@ -110,7 +110,7 @@ class Ledger:
         return json.dumps(value).encode().ljust(BYTES + BYTES_PER_CHUNK * len(self.parts) + len(json.dumps(self.parts)))
 
     def _save(self) -> None:
-        descriptor = os.open(self._path, os.O_WRONLY)
+        descriptor = os.open(self.path, os.O_WRONLY)
         try:
             os.pwrite(descriptor, self._text(), 0)
             os.fsync(descriptor)

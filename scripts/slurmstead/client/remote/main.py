@@ -46,17 +46,22 @@ def _end(place: Store, run: str, task: int | None) -> None:
     if not ledger.complete:
         with place.lock():
             ledger = Ledger(place.run(run))
+            if not ledger.parts:
+                raise WrongRequest(
+                    f"{ledger.path} cannot be read, so the jobs of {run} are unknown",
+                    "Repeat the command that submits it, then cancel it.",
+                )
             ledger.find(commands.queue(), run)
-    jobs = ledger.slurm_names(task)
-    if not jobs:
-        raise WrongRequest(
-            f"{run} was only partly submitted, and Slurm has no job for the part to cancel",
-            "Repeat the command that submits it, then cancel it.",
-        )
+            if not ledger.jobs:
+                # A task has a name only if its job is known, so the whole run is meant.
+                submission.find_lost(place.run(run), ledger)
+            if not ledger.jobs:
+                store.write(states.cancellation(place.run(run), None), b"")
+                return
     # Also on a full disk: only a job that never began needs the mark, because Slurm forgets such a job at once.
     with contextlib.suppress(OSError):
         store.write(states.cancellation(place.run(run), task), b"")
-    commands.run(["scancel", *jobs])
+    commands.run(["scancel", *ledger.slurm_names(task)])
 
 
 def _results(place: Store, request: Request) -> dict[str, Any]:

@@ -40,15 +40,18 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
         ledger = _opened(place, run)
         if ledger.complete:
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
-        if ledger.tried:
-            # Before the input changes: a job that appears later would read it.
-            _find_lost(run, ledger)
+        # Before the input changes: a job that appears later would read it.
+        find_lost(run, ledger)
+        is_cancelled = states.cancellation(run, None).exists()
         if ledger.jobs:
             # Some of its jobs exist, so the input must not change.
-            if not states.cancellation(run, None).exists():
+            if not is_cancelled:
                 _complete(place, run, ledger, store.read_json(run / "request.json"))
             return {"jobs": list(ledger.jobs.values()), "directory": str(run)}
-        if store.JOB.fullmatch(run.name) and not run.exists():
+        if is_cancelled and ledger.parts:
+            # Slurm never had a job of it, and the mark would stop the next one.
+            place.remove(run)
+        elif store.JOB.fullmatch(run.name) and not run.exists():
             raise WrongRequest(
                 f"the run ID {run.name!r} could be the number of a job",
                 f"Choose one with a letter, such as --id run-{run.name}.",
@@ -172,8 +175,7 @@ def _opened(place: Store, run: pathlib.Path) -> Ledger:
 
 def _complete(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[str, Any]) -> None:
     """Submit the remaining jobs; the steps after that must not fail, because the run is then submitted."""
-    if ledger.tried:
-        _find_lost(run, ledger)
+    find_lost(run, ledger)
     before = list(ledger.jobs.values())
     try:
         _submit_chunks(place, run, ledger, request)
@@ -221,8 +223,10 @@ def _submit_chunks(place: Store, run: pathlib.Path, ledger: Ledger, request: Map
         ledger.submitted(chunk, job)
 
 
-def _find_lost(run: pathlib.Path, ledger: Ledger) -> None:
+def find_lost(run: pathlib.Path, ledger: Ledger) -> None:
     """Find jobs whose sbatch was interrupted; wait until no such job can appear any more."""
+    if not ledger.tried:
+        return
     # At most FLIGHT_SECONDS from now: the clock of a board without a battery can have jumped back.
     left = min(max(ledger.tried.values()) - time.time(), 0) + FLIGHT_SECONDS
     deadline = time.monotonic() + left

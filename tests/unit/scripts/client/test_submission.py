@@ -129,6 +129,22 @@ def test_a_job_is_found_again_although_the_ledger_cannot_be_read(store: Store, f
     assert len(fake_slurm.jobs) == 1
 
 
+def test_a_run_whose_ledger_cannot_be_read_is_neither_cancelled_nor_removed(
+    store: Store, fake_slurm: FakeSlurm
+) -> None:
+    submit(store)
+    run = store.run("r1")
+    (run / "ledger.json").write_text("")
+    with pytest.raises(WrongRequest, match="r1/ledger.json cannot be read"):
+        main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")
+    states.cancellation(run, None).touch()
+    (run / "work").mkdir()
+
+    assert submit(store) == ["1"]
+    assert (run / "work").exists()
+    assert len(fake_slurm.jobs) == 1
+
+
 def test_a_call_that_never_reached_slurm_is_made_again(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -489,14 +505,32 @@ def test_nothing_follows_a_run_that_is_no_job_yet(
     assert fake_slurm.jobs == []
 
 
-def test_what_is_no_job_yet_cannot_be_cancelled(
+def test_what_slurm_never_got_is_cancelled_until_it_is_submitted_again(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cut_before_slurm(store, fake_slurm, monkeypatch)
-    with pytest.raises(WrongRequest, match="Slurm has no job for the part to cancel"):
-        main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")
+    cancelled = main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")["cancelled"]
+    after = [states.look(store, ["r1"])[0]["state"], states.may_not_start(store.run("r1"), None)]
 
-    assert fake_slurm.cancelled == []
+    assert [cancelled, *after] == [["r1"], "cancelled", True]
+    assert submit(store) == ["1"]
+    assert states.look(store, ["r1"])[0]["state"] == "pending"
+    assert not states.may_not_start(store.run("r1"), None)
+
+
+def test_a_job_that_appears_while_its_run_is_cancelled_is_cancelled(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_slurm.fails = ["answer lost"]
+    with pytest.raises(NoAnswer):
+        submit(store)
+    questions = itertools.count()
+    monkeypatch.setattr(commands, "queue", lambda: fake_slurm.queue() if next(questions) > 2 else [])
+    main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")
+
+    assert fake_slurm.cancelled == ["1"]
+    assert submit(store) == ["1"]
+    assert len(fake_slurm.jobs) == 1
 
 
 def test_what_was_cancelled_in_the_middle_of_its_submission_is_not_completed(
