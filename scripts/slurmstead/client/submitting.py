@@ -151,7 +151,7 @@ def submit(
             if not begun["jobs"]:
                 with _discarded(connection, kept, run):
                     _copy(connection, order.folder, begun, observer)
-                    listed = [(file.path, file.size) for file in order.folder.files if not file.path.endswith("/")]
+                    listed = [(file.path, file.size) for file in order.folder.files]
                     begun["jobs"] = connection.ask("submit", **{**request, "id": run, "files": listed})["jobs"]
                     job = Job(run, tuple(begun["jobs"]), begun["directory"])
             else:

@@ -141,14 +141,22 @@ def _check_image(directory: str | None) -> None:
 
 
 def _check_input(directory: pathlib.Path, files: list[tuple[str, int | None]] | None) -> None:
-    """Check that a copy is complete, and remove files that an interrupted copy left behind."""
+    """Check that a copy is complete, and remove what an interrupted copy left behind.
+
+    :param files: paths and sizes; the path of a directory that may be empty ends in /
+    """
     if files is None:
         return
     expected = dict(files)
     seen = set(manifest.walk(str(directory)))
     for path in seen - set(expected):
         os.unlink(os.path.join(directory, path))
-    wrong = [path for path in expected if path not in seen]
+    wanted = {directory / os.path.dirname(path) for path in expected}
+    wanted |= {directory, *(parent for path in wanted for parent in path.parents)}
+    for place, _, _ in os.walk(directory, topdown=False):
+        if pathlib.Path(place) not in wanted:
+            os.rmdir(place)
+    wrong = [path for path in expected if path not in seen and not path.endswith("/")]
     wrong += [
         path
         for path, size in expected.items()

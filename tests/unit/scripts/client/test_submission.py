@@ -371,10 +371,17 @@ def test_a_copy_that_is_not_complete_is_no_job(store: Store, fake_slurm: FakeSlu
 
 def test_what_an_interrupted_copy_left_besides_is_removed(store: Store, fake_slurm: FakeSlurm) -> None:
     begun = submission.begin(store, REQUEST)
-    pathlib.Path(begun["input"], "old.py").write_text("")
-    submit(store)
+    place = pathlib.Path(begun["input"])
+    for path in ("a/b/empty/old", "out/1", "out/2", "a/.stead-partial"):
+        (place / path).mkdir(parents=True)
+    for path in ("a/main.py", "a/.stead-partial/main.py", "old.py", "out/1/log"):
+        (place / path).touch()
+    (place / "out" / "link").symlink_to("..")
+    files = [["a/b/empty/", None], ["a/main.py", 0]]
+    submission.submit(store, {**REQUEST, "files": files}, bundle.program())
 
-    assert [path.name for path in pathlib.Path(begun["input"]).iterdir()] == ["main.py"]
+    left = sorted(str(path.relative_to(place)) for path in place.rglob("*"))
+    assert left == ["a", "a/b", "a/b/empty", "a/main.py"]
     assert len(fake_slurm.jobs) == 1
 
 

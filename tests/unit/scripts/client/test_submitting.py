@@ -5,7 +5,6 @@ import contextlib
 import json
 import pathlib
 import queue
-import shutil
 import signal
 import socket
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from slurmstead.client import bundle, known, pending, submitting, transfer
+from slurmstead.client import bundle, known, nearby, pending, submitting, transfer
 from slurmstead.client.connection import Connection, refusal
 from slurmstead.client.head import Head
 from slurmstead.client.records import Job
@@ -62,8 +61,7 @@ def submit(
     (folder / "main.py").write_text("print(3)")
 
     def push(_: Connection, source: pathlib.Path, files: list[str], target: str, *__: object) -> None:
-        for path in files:
-            shutil.copy(source / path, target)
+        nearby.copy(source, files, pathlib.Path(target), [], lambda _: None)
 
     monkeypatch.setattr(submitting, "Connection", lambda *_: contextlib.nullcontext(Local(store)))
     monkeypatch.setattr(transfer, "push", push)
@@ -78,6 +76,15 @@ def submit(
         return submitting.submit(head, submitting.order_of(folder, Settings(), None, identifier), observer, done)
 
     return run
+
+
+def test_an_empty_directory_of_the_folder_is_in_the_input(
+    submit: Callable[..., Job], store: Store, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "pi" / "out").mkdir()
+    job = submit()
+
+    assert sorted(path.name for path in (store.run(job.id) / "input").iterdir()) == ["main.py", "out"]
 
 
 @pytest.mark.parametrize("fault", ["a file vanished", "a file grew"])
