@@ -50,7 +50,7 @@ def check_rsync() -> None:
     if shutil.which("rsync") is None:
         raise MachineError("this computer has no rsync", "Install it, on Debian: apt install rsync")
     said = subprocess.run(["rsync", "--version"], capture_output=True, text=True, check=False).stdout
-    match = re.search(r"version (\d+)\.(\d+)\.(\d+)", said)
+    match = re.search(r"version v?(\d+)\.(\d+)\.(\d+)", said)
     if not match or tuple(map(int, match.groups())) < (3, 1, 3):
         raise MachineError(
             f"expected rsync 3.1.3 or newer, seen {said.splitlines()[:1]}", "On a Mac: brew install rsync"

@@ -1,5 +1,6 @@
 """Files as rsync really copies them; what takes the place of ssh runs its command on this computer."""
 
+import contextlib
 import os
 import pathlib
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ import pytest
 from slurmstead.client import files, transfer
 from slurmstead.client.connection import Connection
 from slurmstead.client.head import Head
-from slurmstead.errors import UnreachableError
+from slurmstead.errors import MachineError, UnreachableError
 
 SSH = """#!/bin/sh
 while [ "$1" != h ]; do shift; done
@@ -38,6 +39,26 @@ def connection(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Conne
     (tmp_path / "bin" / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     return Connection(Head("h"))
+
+
+@pytest.mark.parametrize(
+    ("said", "is_good"),
+    [
+        ("rsync  version 3.1.3  protocol version 31", True),
+        ("rsync  version v3.2.3  protocol version 31", True),
+        ("rsync  version 3.1.2  protocol version 31", False),
+        ("openrsync: protocol version 29\nrsync version 2.6.9 compatible", False),
+    ],
+)
+def test_an_old_rsync_is_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, said: str, is_good: bool
+) -> None:
+    (tmp_path / "rsync").write_text(f"#!/bin/sh\necho '{said}'\n")
+    (tmp_path / "rsync").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    with contextlib.nullcontext() if is_good else pytest.raises(MachineError, match="expected rsync 3.1.3 or newer"):
+        transfer.check_rsync()
 
 
 def push(
