@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from slurmstead.client import bundle
-from slurmstead.client.head import Head
+from slurmstead.client.head import Head, user_file
 from slurmstead.errors import IncompleteCopy, MachineError, SteadError, TaskError, UnreachableError, UsageError
 
 CONNECT_SECONDS = 5
@@ -59,9 +59,12 @@ class Connection:
         """Open the connection.
 
         :raises UnreachableError: the head node does not answer, or refuses the user
+        :raises UsageError: the configuration of ssh cannot be read
         """
         if self.head.is_local:
             return self
+        if self.head.ssh_config:
+            _check_config(self.head.ssh_config)
         # Short, because socket paths are limited to 107 bytes (unix(7)).
         self._sockets = tempfile.TemporaryDirectory(prefix="stead-")
         code, said = self._open(CONNECT_SECONDS)
@@ -179,6 +182,18 @@ class Connection:
             f"the connection to {self.head.host} was lost: {why}",
             "Repeat the same command to continue; jobs go on without this computer.",
         )
+
+
+def _check_config(path: str) -> None:
+    """Check that ssh can read its configuration: otherwise it exits as if the head node were off."""
+    try:
+        with open(path):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"the ssh configuration {path} cannot be read: {error.strerror}",
+            f"Correct --ssh-config, STEAD_SSH_CONFIG or ssh_config in {user_file()}.",
+        ) from None
 
 
 def _remote_command() -> str:

@@ -72,6 +72,15 @@ def test_a_head_node_that_does_not_answer_ends_with_3_within_ten_seconds(
     assert "closed did not answer" in capsys.readouterr().err
 
 
+def test_an_ssh_configuration_that_cannot_be_read_ends_with_2(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "no-config"
+
+    assert cli.main(["fetch", "7", "--head", "h", "--ssh-config", str(path)]) == ExitCode.USAGE
+    assert f"the ssh configuration {path} cannot be read: No such file" in capsys.readouterr().err
+
+
 def test_a_head_node_that_the_folder_chooses_is_named_before_it_is_used(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
