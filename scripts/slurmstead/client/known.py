@@ -42,19 +42,32 @@ def choose(names: Sequence[str], given: Mapping[str, str | None], project: Mappi
     :param project: the head node's settings in the stead.toml of the current directory
     :raises UsageError: it may be one of several, or none is configured
     """
+    found = {name: head for name in names if (head := _of(name, given, project))}
+    places = {name: _place(head) for name, head in found.items()}
+    if len({host for host, _ in places.values()}) > 1:
+        text = ", ".join(f"{name} is on {host}" for name, (host, _) in places.items())
+        raise UsageError(text, "Use one command for each.")
+    if len(set(places.values())) > 1:
+        text = ", ".join(f"{name} is in '{directory}'" for name, (_, directory) in places.items())
+        raise UsageError(text, "Use one command for each.")
+    return next(iter(found.values()), None) or heads.choose(given, project)
+
+
+def _of(name: str, given: Mapping[str, str | None], project: Mapping[str, Any]) -> Head | None:
+    """Return the head node of a job or run, or None if this computer knows of none."""
     said = {"ssh_config": heads.absolute(given.get("ssh_config")), "directory": given.get("directory")}
     options = {key: text for key, text in said.items() if text}
-    found = (head for name in names for head in _heads(name) if given.get("head") in (None, head.host))
+    found = (head for head in _heads(name) if given.get("head") in (None, head.host))
     # The configuration of ssh does not count: it says how this computer reaches the place.
     submitted = {_place(head): head for head in (dataclasses.replace(head, **options) for head in found)}
+    if not submitted:
+        return None
     try:
         configured = heads.choose(given, project)
     except heads.NotConfigured:
         if len(submitted) == 1:
             return submitted.popitem()[1]
         raise
-    if not submitted:
-        return configured
     host, directory = _place(configured)
     fitting = [
         head
@@ -67,8 +80,7 @@ def choose(names: Sequence[str], given: Mapping[str, str | None], project: Mappi
     if len(choices) == 1:
         choices = sorted(f"'{one}'" for one in {directory, *(one for _, one in submitted)})
         which, option = "in", "--directory"
-    text = f"{', '.join(names)} could be {which} {' or '.join(choices)}"
-    raise UsageError(text, f"Choose one: {option} {choices[0]}")
+    raise UsageError(f"{name} could be {which} {' or '.join(choices)}", f"Choose one: {option} {choices[0]}")
 
 
 def _place(head: Head) -> tuple[str, str]:

@@ -284,6 +284,20 @@ def test_a_job_that_could_be_on_two_clusters_is_on_none(
 
 
 @pytest.mark.usefixtures("two_clusters")
+@pytest.mark.parametrize("configured", [True, False])
+def test_jobs_of_two_clusters_need_a_command_for_each(monkeypatch: pytest.MonkeyPatch, configured: bool) -> None:
+    if configured:
+        monkeypatch.setenv("STEAD_HEAD", "alice@node3")
+    names = ["735", "20261124-pi-1", "999"]
+
+    with pytest.raises(UsageError, match="735 is on bob@other, 20261124-pi-1 is on alice@node3") as refused:
+        known.choose(names, {}, {})
+    assert refused.value.hint == "Use one command for each."
+    assert known.choose(names, {"head": "alice@node3"}, {}) == HEAD
+    assert known.choose(["735", "999"], {}, {}) == OTHER
+
+
+@pytest.mark.usefixtures("two_clusters")
 def test_where_no_cluster_is_configured_the_one_that_has_the_job_is_asked() -> None:
     assert known.choose(["735"], {}, {}) == OTHER
     with pytest.raises(UsageError, match="no cluster is configured"):
@@ -334,6 +348,12 @@ def test_a_run_that_could_be_in_two_directories_is_in_none(name: str, project: d
         known.choose([name], {}, project)
 
     assert caught.value.hint.startswith("Choose one: --directory '/")
+
+
+@pytest.mark.usefixtures("three_places")
+def test_runs_in_two_directories_need_a_command_for_each() -> None:
+    with pytest.raises(UsageError, match="r0 is in '~/slurmstead', r2 is in '/work'"):
+        known.choose(["r0", "r2"], {}, {})
 
 
 def test_where_a_run_is_does_not_depend_on_how_this_computer_reaches_it(own_home: pathlib.Path) -> None:
