@@ -17,7 +17,7 @@ from slurmstead.client.records import Result, State
 from slurmstead.client.remote import store
 from slurmstead.client.remote.manifest import checksum
 from slurmstead.client.submitting import Observer
-from slurmstead.errors import CheckFailed, IncompleteCopy, MachineError, TaskError, UsageError
+from slurmstead.errors import CheckFailed, IncompleteCopy, Interrupted, MachineError, SteadError, TaskError, UsageError
 from slurmstead.wording import count
 
 RECORD = ".stead.json"
@@ -113,6 +113,8 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             "Choose another directory with --to, or move this one.",
         )
     verified: dict[str, Any] = record.get("files", {})
+    here = [entry for entry in entries if os.path.lexists(directory / entry["path"])]
+    _check([entry for entry in here if not _have(directory, entry, verified)], directory, verified, observer)
     missing = [entry for entry in entries if not _have(directory, entry, verified)]
     size = sum(entry.get("size", 0) for entry in missing)
     room = shutil.disk_usage(directory).free
@@ -121,6 +123,9 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             f"{directory} needs {size} bytes, but only {room} are free",
             "Free some space, or choose another directory with --to.",
         )
+    if missing:
+        # An interrupted call leaves files, and they are of this run.
+        _write_record(directory, {"of": identity, "files": verified})
     why = ""
     for _ in range(ATTEMPTS):
         if not missing:
@@ -129,12 +134,19 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
         try:
             paths = [entry["path"] for entry in missing]
             transfer.pull(connection, answer["directory"], paths, directory, observer.copied)
-        except IncompleteCopy as error:
-            why = f": {error}"
-        finally:
-            # Keep what arrived, even if the rest did not.
-            still = [entry for entry in missing if not _verify(directory, entry, verified)]
-            _write_record(directory, {"of": identity, "files": verified})
+            failure = None
+        except Interrupted:
+            # Checksums take long; the next call computes them.
+            raise
+        except SteadError as error:
+            failure = error
+        # Keep what arrived, even if the rest did not.
+        still = [entry for entry in missing if not _verify(directory, entry, verified)]
+        _write_record(directory, {"of": identity, "files": verified})
+        if isinstance(failure, IncompleteCopy):
+            why = f": {failure}"
+        elif failure:
+            raise failure
         fetched.new += len(missing) - len(still)
         fetched.bytes += sum(entry.get("size", 0) for entry in missing) - sum(entry.get("size", 0) for entry in still)
         missing = still
@@ -209,11 +221,21 @@ def _checked(entry: dict[str, Any], key: str) -> str:
 
 
 def _have(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, Any]) -> bool:
-    """Return whether a file was fetched before, even if the user changed it since, or is there and correct."""
-    full = directory / entry["path"]
-    if not os.path.lexists(full):
-        return False
-    return verified.get(entry["path"]) == _proof(entry) or _verify(directory, entry, verified)
+    """Return whether a file is here and was verified, even if the user changed it since."""
+    return os.path.lexists(directory / entry["path"]) and verified.get(entry["path"]) == _proof(entry)
+
+
+def _check(
+    entries: list[dict[str, Any]], directory: pathlib.Path, verified: dict[str, Any], observer: Observer
+) -> None:
+    """Verify files that an interrupted call copied, or that the user put here; wrong ones are removed."""
+    size, done = sum(entry.get("size", 0) for entry in entries), 0
+    if entries:
+        observer.began(f"checking {directory.name} on this computer", size)
+    for entry in entries:
+        _verify(directory, entry, verified)
+        done += entry.get("size", 0)
+        observer.copied(done / max(size, 1))
 
 
 def _verify(directory: pathlib.Path, entry: dict[str, Any], verified: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ import io
 import os
 import pathlib
 import shutil
+import signal
 import threading
 import time
 import types
@@ -20,9 +21,18 @@ from rich.console import Console
 from slurmstead.client import actions, results, transfer
 from slurmstead.client import head as heads
 from slurmstead.client.records import State
-from slurmstead.client.remote import store
+from slurmstead.client.remote import manifest, store
 from slurmstead.client.submitting import Silent
-from slurmstead.errors import CheckFailed, IncompleteCopy, MachineError, TaskError, UnreachableError, UsageError
+from slurmstead.errors import (
+    CheckFailed,
+    IncompleteCopy,
+    Interrupted,
+    MachineError,
+    SteadError,
+    TaskError,
+    UnreachableError,
+    UsageError,
+)
 
 SUMMARY = {
     "id": "r1",
@@ -55,6 +65,7 @@ class Head:
         self.contents = contents
         self.spoiled: dict[str, int] = {}
         self.cut: str | None = None
+        self.error: SteadError = UnreachableError("cut")
         self.removed: set[str] = set()
         self.task: int | None = None
         self.copied: list[str] = []
@@ -89,7 +100,7 @@ class Head:
             (target / name).write_text(text)
             if self.cut == name:
                 self.cut = None
-                raise UnreachableError("cut")
+                raise self.error
         if self.removed.intersection(wanted):
             raise IncompleteCopy("link_stat failed", "Exclude it in .steadignore.")
 
@@ -131,7 +142,7 @@ def test_what_counts_as_fetched_is_on_the_disk(
         fetch(head, tmp_path)
     fetch(head, tmp_path)
 
-    assert recorded == [set()] * 3
+    assert recorded == [set()] * 5
 
 
 class Watcher(Silent):
@@ -194,6 +205,35 @@ def test_a_fetch_that_was_cut_goes_on(head: Head, tmp_path: pathlib.Path) -> Non
 
     assert fetch(head, tmp_path).new == 1
     assert head.copied == ["a", "b", "c"]
+
+
+def test_ctrl_c_waits_for_no_checksums(head: Head, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashed: list[pathlib.Path] = []
+
+    def checksum(path: pathlib.Path, block: int | None) -> str:
+        hashed.append(path)
+        return manifest.checksum(path, block)
+
+    monkeypatch.setattr(results, "checksum", checksum)
+    head.cut, head.error = "b", Interrupted(signal.SIGINT)
+    with pytest.raises(Interrupted):
+        fetch(head, tmp_path)
+    before = len(hashed)
+    watcher = Watcher()
+
+    assert (before, results.fetch(head, "r1", tmp_path, watcher).new) == (0, 1)  # type: ignore[arg-type]
+    assert watcher.told == [("checking r1 on this computer", 6), 0.5, 1.0, ("fetching r1", 5)]
+    assert len(hashed) == 3
+
+
+def test_results_that_arrived_before_ctrl_c_are_of_their_run(head: Head, tmp_path: pathlib.Path) -> None:
+    head.cut, head.error = "b", Interrupted(signal.SIGINT)
+    with pytest.raises(Interrupted):
+        fetch(head, tmp_path)
+    head.summary = {**SUMMARY, "submitted": 5}
+
+    with pytest.raises(UsageError, match="an earlier run of the same name"):
+        fetch(head, tmp_path)
 
 
 def test_a_file_that_arrived_wrong_is_copied_again(head: Head, tmp_path: pathlib.Path) -> None:
