@@ -21,7 +21,7 @@ from slurmstead.errors import CheckFailed, IncompleteCopy, Interrupted, MachineE
 from slurmstead.wording import count
 
 RECORD = ".stead.json"
-"""In the directory of a run: which of its files were verified, by path, and whether it is complete."""
+"""In the directory of a run: which of its files were verified, by path, and its outcome if it is complete."""
 
 ATTEMPTS = 3
 """How often a file with a wrong checksum is copied."""
@@ -41,7 +41,9 @@ class Fetched:
 def is_complete(directory: pathlib.Path, state: State) -> bool:
     """Return whether everything of a run that has ended was fetched."""
     record = _read_record(directory)
-    return bool(record.get("complete")) and record.get("of", _identity(state)) == _identity(state)
+    # Earlier versions wrote only True.
+    is_whole = record.get("complete") in (True, _outcome(state))
+    return is_whole and record.get("of", _identity(state)) == _identity(state)
 
 
 def fetch(connection: Connection, job: str, into: pathlib.Path, observer: Observer) -> Fetched:
@@ -157,7 +159,7 @@ def _fetch(connection: Connection, answer: dict[str, Any], directory: pathlib.Pa
             "Was it changed or removed on the share after the job? `stead rerun` creates it again.",
         )
     is_whole = answer["task"] is None and state.ended
-    complete = is_whole or bool(record.get("complete"))
+    complete = _outcome(state) if is_whole else record.get("complete", False)
     _write_record(directory, {"of": identity, "files": verified, "complete": complete})
     return fetched
 
@@ -210,6 +212,11 @@ def read(fetched: Fetched) -> list[Result]:
 def _identity(state: State) -> float | None:
     """Return what tells a run from another one of the same ID, later or on another cluster."""
     return state.submitted
+
+
+def _outcome(state: State) -> dict[str, Any]:
+    """Return what changes if a task of an ended run, which Slurm had given up, writes its result after all."""
+    return {"counts": dict(state.counts), "end": state.end}
 
 
 def _checked(entry: dict[str, Any], key: str) -> str:

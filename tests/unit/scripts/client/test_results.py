@@ -197,6 +197,29 @@ def test_one_task_is_not_the_whole_run(head: Head, tmp_path: pathlib.Path) -> No
     assert [part, results.is_complete(tmp_path / "r1", STATE)] == [False, True]
 
 
+@pytest.mark.parametrize("late", [{"counts": {"completed": 1}}, {"end": 5}])
+def test_a_run_with_a_result_that_came_late_is_not_complete(
+    head: Head, tmp_path: pathlib.Path, late: dict[str, Any]
+) -> None:
+    """A node that was cut off writes its results after Slurm gave it up."""
+    head.summary = {**SUMMARY, "state": "lost", "counts": {"lost": 1}, "end": None}
+    fetch(head, tmp_path)
+    before = results.is_complete(tmp_path / "r1", State.read(head.summary))
+    head.summary = {**head.summary, **late}
+    then = results.is_complete(tmp_path / "r1", State.read(head.summary))
+    fetch(head, tmp_path)
+
+    assert [before, then, results.is_complete(tmp_path / "r1", State.read(head.summary))] == [True, False, True]
+
+
+def test_a_run_that_an_earlier_version_fetched_is_complete(head: Head, tmp_path: pathlib.Path) -> None:
+    fetch(head, tmp_path)
+    record = tmp_path / "r1" / ".stead.json"
+    store.write_json(record, {**store.read_json(record), "complete": True})
+
+    assert results.is_complete(tmp_path / "r1", STATE)
+
+
 def test_a_fetch_that_was_cut_goes_on(head: Head, tmp_path: pathlib.Path) -> None:
     head.cut = "b"
     with pytest.raises(UnreachableError):
