@@ -149,10 +149,12 @@ def submit(
         with _alone(head, order.id, observer):
             begun, run = _begin(connection, order, request, kept, observer)
             if not begun["jobs"]:
-                with _discarded(connection, kept, run):
+                token = begun["token"]
+                with _discarded(connection, kept, run, token):
                     _copy(connection, order.folder, begun, observer)
                     listed = [(file.path, file.size) for file in order.folder.files]
-                    begun["jobs"] = connection.ask("submit", **{**request, "id": run, "files": listed})["jobs"]
+                    submitted = connection.ask("submit", **{**request, "id": run, "files": listed, "token": token})
+                    begun["jobs"] = submitted["jobs"]
                     job = Job(run, tuple(begun["jobs"]), begun["directory"])
             else:
                 job = Job(run, tuple(begun["jobs"]), begun["directory"], again=True)
@@ -208,7 +210,7 @@ def _alone(head: Head, identifier: str | None, observer: Observer) -> contextlib
 
 
 @contextlib.contextmanager
-def _discarded(connection: Connection, kept: pending.Pending, run: str) -> Iterator[None]:
+def _discarded(connection: Connection, kept: pending.Pending, run: str, token: str | None = None) -> Iterator[None]:
     """Remove the run from the cluster if the block ends with a refusal that repeating the call would not change."""
     try:
         yield
@@ -217,7 +219,7 @@ def _discarded(connection: Connection, kept: pending.Pending, run: str) -> Itera
     except SteadError:
         # Forget it only if it certainly did not become a job: the next attempt gets another ID.
         with contextlib.suppress(SteadError):
-            if connection.ask("discard", id=run)["discarded"]:
+            if connection.ask("discard", id=run, token=token)["discarded"]:
                 kept.forget()
         raise
 

@@ -149,6 +149,7 @@ class Head:
         if begun.error or begun.said["jobs"]:  # type: ignore[index]
             return [begun]
         self.write(f"of/{run}/runs/{run}/input/main.py", MAIN)
+        request["token"] = begun.said["token"]  # type: ignore[index]
         return [begun, self.ask(run, "submit", submit, **request, files=[["main.py", len(MAIN)]])]
 
     def submit(self, run: str) -> Answer:

@@ -112,7 +112,7 @@ def _rerun(place: Store, request: Request, program: bytes) -> dict[str, Any]:
     again = bool(begun["jobs"])
     if not again:
         submission.copy_input(place, {"id": request["id"], "source": source})
-        begun.update(submission.submit(place, order, program))
+        begun.update(submission.submit(place, {**order, "token": begun["token"]}, program))
     return {**begun, "id": request["id"], "source": source, "again": again}
 
 

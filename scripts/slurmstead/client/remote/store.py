@@ -1,7 +1,8 @@
 """The directory of runs and environments on the share, and how to write to it.
 
 runs/ID/              a run; the client chooses ID; .ID.*.stead is a run that is being removed
-  .stead              the mark of what is made here; other directories of this list have it too, and the one they are in
+  .stead              the mark of what is made here; other directories of this list have it too, and the one they
+                      are in; that of a run contains the token of the latest call that began it
   request.json        the request
   ledger.json         the numbers of its Slurm jobs
   input/              the folder as submitted; unchanged files are hard links to those of earlier runs

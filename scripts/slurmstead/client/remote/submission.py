@@ -29,7 +29,8 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     """Make the directory of a run, unless the run is already submitted.
 
     :returns: if submitted, its `jobs` in Slurm; otherwise `input`, the target of the copy, `like`, directories that
-        probably have most of the files, and `incoming`, the directory for incomplete files
+        probably have most of the files, `incoming`, the directory for incomplete files, and `token` for the requests
+        that follow: those of earlier calls, which can still be on their way, are refused from now on
     :raises WrongRequest: another directory has its name, or it is a new run with the name of a job
     :raises NoAnswer: slurmctld does not answer
     """
@@ -57,14 +58,15 @@ def begin(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
                 f"Choose one with a letter, such as --id run-{run.name}.",
             )
         run.mkdir(mode=0o700, exist_ok=True)
-        (run / store.MARK).touch()
+        token = os.urandom(8).hex()
+        (run / store.MARK).write_text(token)
         (run / "input").mkdir(exist_ok=True)
         # The sweep counts from now, also if the copy began long ago.
         os.utime(run)
     before = store.read_json(place.projects / request["project"]) or []
     like = [str(place.run(name) / "input") for name in before if (place.run(name) / "input").is_dir()]
     places = {"directory": str(run), "input": str(run / "input"), "like": like, "incoming": str(place.incoming)}
-    return {"jobs": [], **places}
+    return {"jobs": [], "token": token, **places}
 
 
 def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str, Any]:
@@ -72,13 +74,17 @@ def submit(place: Store, request: Mapping[str, Any], program: bytes) -> dict[str
 
     :raises WrongRequest: Slurm refused the run, and it was removed; or it refused the rest of a run of which some jobs
         were submitted before, and these were kept
-    :raises NoAnswer: slurmctld did not answer; the same request may be repeated
+    :raises NoAnswer: slurmctld did not answer, or another call has begun the run since; the call may be repeated
     """
     run = place.run(request["id"])
     with place.lock():
         ledger = _opened(place, run)
         if not ledger.complete:
             if not ledger.jobs:
+                if not _is_latest(run, request):
+                    raise NoAnswer(
+                        f"another command has begun to submit {run.name} since", "Repeat the command to continue."
+                    )
                 _prepare(place, run, ledger, request, program)
             _complete(place, run, ledger, request)
         return {"jobs": list(ledger.jobs.values())}
@@ -88,10 +94,17 @@ def discard(place: Store, request: Mapping[str, Any]) -> dict[str, Any]:
     """Remove the copied files of a run that has no job; `discarded` is False if they were kept."""
     run = place.run(request["id"])
     with place.lock():
-        if run.exists() and not sweep.is_unsubmitted(run):
+        if run.exists() and not (sweep.is_unsubmitted(run) and _is_latest(run, request)):
             return {"discarded": False}
         place.remove(run)
         return {"discarded": True}
+
+
+def _is_latest(run: pathlib.Path, request: Mapping[str, Any]) -> bool:
+    """Return whether no other call has begun the run since: the input is what the latest call copies."""
+    with contextlib.suppress(FileNotFoundError):
+        return request.get("token") in (None, (run / store.MARK).read_text())
+    return False
 
 
 def copy_input(place: Store, request: Mapping[str, Any]) -> None:
@@ -121,7 +134,7 @@ def _prepare(place: Store, run: pathlib.Path, ledger: Ledger, request: Mapping[s
     for name in ("log", "done", "started"):
         (run / name).mkdir(exist_ok=True)
     name = library.keep(place.library, program)
-    kept = {key: value for key, value in request.items() if key != "files"}
+    kept = {key: value for key, value in request.items() if key not in ("files", "token")}
     store.write_json(run / "request.json", {**kept, "program": name, "submitted": time.time()})
     parts: list[arrays.Chunk | None] = [None]
     if request.get("tasks"):

@@ -418,6 +418,34 @@ def test_a_run_that_is_a_job_is_not_discarded(store: Store, fake_slurm: FakeSlur
     assert len(fake_slurm.jobs) == 1
 
 
+def test_a_request_of_an_interrupted_call_leaves_the_input_of_its_repetition_alone(
+    store: Store, fake_slurm: FakeSlurm
+) -> None:
+    first, second = (submission.begin(store, REQUEST) for _ in range(2))
+    for name in ("main.py", "new.py"):
+        pathlib.Path(second["input"], name).write_text("print(1)")
+    late = {**REQUEST, "files": [["main.py", 8]], "token": first["token"]}
+    with pytest.raises(NoAnswer, match="another command has begun to submit r1"):
+        submission.submit(store, late, bundle.program())
+
+    assert submission.discard(store, late) == {"discarded": False}
+    assert pathlib.Path(second["input"], "new.py").exists()
+    assert fake_slurm.jobs == []
+    own = {**late, "files": [["main.py", 8], ["new.py", 8]], "token": second["token"]}
+    assert submission.submit(store, own, bundle.program())["jobs"] == ["1"]
+
+
+def test_a_rerun_that_was_repeated_while_it_copied_submits_nothing(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(store)
+    monkeypatch.setattr(submission, "copy_input", lambda *_: submission.begin(store, {**REQUEST, "id": "r2"}))
+
+    with pytest.raises(NoAnswer, match="another command has begun to submit r2"):
+        main.answer(store, {"action": "rerun", "id": "r2", "job": "r1"}, bundle.program())
+    assert len(fake_slurm.jobs) == 1
+
+
 def test_a_run_whose_ledger_cannot_be_read_is_not_discarded(store: Store, fake_slurm: FakeSlurm) -> None:
     submit(store)
     (store.run("r1") / "ledger.json").write_text("")

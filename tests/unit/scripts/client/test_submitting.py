@@ -112,6 +112,26 @@ def test_one_file_that_changed_during_the_copy_does_not_cost_the_others(
     assert len(list(store.runs.iterdir())) == 1
 
 
+@pytest.mark.parametrize("error", [None, TaskError("the disk is full")], ids=["submit", "discard"])
+def test_a_run_that_another_call_has_begun_since_is_left_to_it(
+    submit: Callable[..., Job], store: Store, monkeypatch: pytest.MonkeyPatch, error: SteadError | None
+) -> None:
+    copy = transfer.push
+
+    def push(*arguments: Any) -> None:
+        copy(*arguments)
+        Local(store).ask("begin", id="only", project="p")
+        if error:
+            raise error
+
+    monkeypatch.setattr(transfer, "push", push)
+    with pytest.raises(type(error) if error else UnreachableError):
+        submit(identifier="only")
+
+    assert (store.run("only") / "input" / "main.py").exists()
+    assert not (store.run("only") / "ledger.json").exists()
+
+
 def stopped_by(error: Exception) -> Callable[..., None]:
     """Return a `--wait` that ends with an error."""
 
