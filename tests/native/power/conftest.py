@@ -33,7 +33,7 @@ CONF = {
     "SuspendTime": "31536000",
     "SuspendTimeout": "4",
 }
-TIMES = ("QUIET=1", "SHUTDOWN=15", "RETRY=6", "SURE=3", "PAUSE=3")
+TIMES = ("QUIET=1", "SHUTDOWN=15", "RETRY=6", "SURE=3", "PAUSE=3", "AGAIN=10")
 LOOK, PROVE, MISS = (
     program.program(pathlib.Path(__file__).with_name(f"{name}.py")) for name in ("look", "prove", "miss")
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 
@@ -38,3 +39,32 @@ def test_a_system_that_goes_down_during_the_call_was_told(monkeypatch: pytest.Mo
     shutdown.shut_down(MACHINE)
 
     assert commands == ["poweroff"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "can"),
+    [
+        # What ssh 9.2 prints for a key with `restrict`.
+        (255, "channel 0: open failed: administratively prohibited: open failed\r\nstdio forwarding failed\r\n", True),
+        (0, "", True),
+        (255, "root@127.0.0.1: Permission denied (publickey).\r\n", False),
+        (124, "ssh did not answer within 20 s", False),
+    ],
+)
+def test_a_system_that_refuses_the_login_is_found_without_a_command(
+    monkeypatch: pytest.MonkeyPatch, code: int, said: str, can: bool
+) -> None:
+    calls: list[tuple[str, ...]] = []
+    monkeypatch.setattr(shutdown, "run", lambda *words, **_: (code, calls.append(words) or "", said))
+
+    with contextlib.nullcontext() if can else pytest.raises(PowerError, match=f"ssh to 127.0.0.1 ends with {code}"):
+        shutdown.check(MACHINE)
+
+    # -W: no session, so the command of the key, which shuts the system down, is not run.
+    assert calls[0][-3:] == ("-W", "localhost:22", "root@127.0.0.1")
+
+
+def test_a_device_that_shuts_down_needs_no_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutdown, "run", lambda *_, **__: (255, "", "Permission denied"))
+
+    shutdown.check(Machine("node1", "redfish", host="127.0.0.1", address="127.0.0.1"))

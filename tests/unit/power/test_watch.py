@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import threading
+import time
 
 import pytest
 
@@ -24,7 +26,9 @@ def test_a_refused_password_is_sent_once(
     with devices.served(devices.RedfishHandler, devices.certificate(tmp_path)) as device:
         machine = Machine("node1", "redfish", address=device.address, user="admin", password="wrong")
         for _ in range(4):
-            Watch(Configuration((Sleeper(machine),)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+            Watch(
+                Configuration((Sleeper(machine, idle=60),)), Memories(tmp_path / "memory.json"), lambda _: None
+            ).look()
 
     assert device.refused <= 1
     assert device.logins == device.refused
@@ -151,6 +155,7 @@ def test_a_defect_with_one_machine_does_not_keep_the_others_awake(
 
     monkeypatch.setattr(watch, "run", run)
     monkeypatch.setattr(watch.shutdown, "answers", broken)
+    monkeypatch.setattr(watch.shutdown, "check", lambda _: None)
     sleepers = tuple(Sleeper(Machine(name, "wake_on_lan"), idle=60) for name in ("node1", "node2"))
     notes: list[str] = []
     for _ in range(2):
@@ -191,7 +196,8 @@ def test_what_a_person_takes_out_of_service_during_a_look_stays_so(
     monkeypatch.setattr(watch, "run", run)
     monkeypatch.setattr(watch.shutdown, "answers", slow)
     (tmp_path / "memory.json").write_text('{"machines": {"node1": {"silent": 1000}}}')
-    sleeper = Sleeper(Machine("node1", "command", commands={"status": ["false"], "on": ["false"]}), idle=60)
+    commands = {"status": ["true" if state == "IDLE" else "false"], "on": ["false"], "shut_down": ["true"]}
+    sleeper = Sleeper(Machine("node1", "command", commands=commands), idle=60)
     Watch(Configuration((sleeper,)), Memories(tmp_path / "memory.json"), lambda _: None).look()
     during, shown[:] = list(updates), shown[:1]
     monkeypatch.setattr(watch.shutdown, "answers", lambda _: state == "IDLE")
@@ -210,10 +216,64 @@ def test_no_machine_goes_to_sleep_under_a_command_that_began_during_a_look(
     monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
     monkeypatch.setattr(watch.cluster_lock, "is_held", lambda: bool(begun))
     monkeypatch.setattr(watch.shutdown, "answers", lambda _: begun.append(True) is None)
+    monkeypatch.setattr(watch.shutdown, "check", lambda _: None)
     sleeper = Sleeper(Machine("node1", "wake_on_lan"), idle=60)
     Watch(Configuration((sleeper,)), Memories(tmp_path / "memory.json"), lambda one: notes.append(one.what)).look()
 
     assert notes == []
+
+
+LOGIN = "ssh to  ends with 255: Permission denied (publickey)."
+
+
+@pytest.mark.parametrize(
+    ("commands", "memory", "notes"),
+    [
+        ({"status": "true"}, {}, ["let Slurm power it down: it has had no job for long enough"]),
+        ({"status": "exit 2"}, {}, [f"failed: {watch.ASK}: the command `status` of node1 exits with 2: "]),
+        ({"status": "false"}, {}, ["failed: let Slurm power it down: its device says off, but it answers: the device"]),
+        ({"status": "true"}, {"unable": time.time()}, []),
+        ({"status": "true"}, {"unable": 1000}, ["let Slurm power it down: it has had no job for long enough"]),
+        ({"status": "true", "shut_down": ""}, {}, [f"failed: let Slurm power it down: {LOGIN}"]),
+    ],
+)
+def test_a_machine_that_could_not_be_shut_down_stays_in_service(
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    commands: dict[str, str],
+    memory: dict[str, float],
+    notes: list[str],
+) -> None:
+    """A BMC without its cable, a wrong password, no key: on, but powered down for Slurm, it would get no job again."""
+    shown = "NodeName=node1 State=IDLE LastBusyTime=2026-11-25T10:00:00\n"
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
+    monkeypatch.setattr(watch.shutdown, "run", lambda *_, **__: (255, "", "Permission denied (publickey).\n"))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: True)
+    (tmp_path / "memory.json").write_text(json.dumps({"machines": {"node1": memory}}))
+    words = {verb: ["sh", "-c", text] for verb, text in {"shut_down": "true", **commands}.items() if text}
+    sleeper = Sleeper(Machine("node1", "command", commands=words), idle=60)
+    said: list[str] = []
+    for _ in range(2):
+        memories = Memories(tmp_path / "memory.json")
+        Watch(Configuration((sleeper,)), memories, lambda one: said.append(f"{one.what}: {one.why}")).look()
+
+    assert len(set(said)) == len(notes)
+    assert all(found.startswith(note) for found, note in zip(said, notes, strict=False))
+
+
+def test_a_machine_that_was_not_told_to_shut_down_is_remembered_until_it_is_off(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, "NodeName=node1 State=IDLE+POWERED_DOWN\n", ""))
+    sleeper = Sleeper(Machine("node1", "command", commands={"status": ["false"], "shut_down": ["false"]}))
+    unable: list[bool] = []
+    for on in (True, False):
+        monkeypatch.setattr(watch.shutdown, "answers", lambda _, on=on: on)
+        memories = Memories(tmp_path / "memory.json")
+        Watch(Configuration((sleeper,)), memories, lambda _: None).look()
+        unable.append(memories.machines["node1"].unable > 0)
+
+    assert unable == [True, False]
 
 
 def test_a_machine_that_did_not_wake_is_drained_again_and_not_resumed(

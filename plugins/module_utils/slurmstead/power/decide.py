@@ -23,6 +23,8 @@ SURE = 60.0
 """Seconds for which a machine must be off before slurmctld, which believes it on, or runs a job on it, is told."""
 PAUSE = 300.0
 """Seconds until a machine that did not wake may be tried again; doubled each time."""
+AGAIN = 86400.0
+"""Seconds after which a machine that could not be told to shut down may be sent to sleep again."""
 ATTEMPTS = 3
 """How often a machine may fail to wake before a person has to look."""
 
@@ -92,13 +94,15 @@ class Memory:
     """since when it has been on, and was not told to shut down, although slurmctld has powered it down"""
     missed: float = 0.0
     """since when slurmctld has counted on it for a job, although it has powered it down"""
+    unable: float = 0.0
+    """when it could last not be told to shut down"""
     failed_at: float = 0.0
     """the last failure that was counted"""
     failures: int = 0
     """how often in a row it did not wake"""
 
 
-TIMES = ("told", "silent", "tried", "appeared", "missed")
+TIMES = ("told", "silent", "tried", "appeared", "missed", "unable")
 """Fields of a memory that this machine's clock has set. If it was set back since, they may be in the future."""
 
 Decision = tuple["Act | None", str, Memory]
@@ -157,7 +161,7 @@ def _wake(seen: Seen, memory: Memory) -> Decision:
 
 
 def _awake(seen: Seen, memory: Memory) -> Decision:
-    kept = Memory(silent=memory.silent)
+    kept = Memory(silent=memory.silent, unable=memory.unable)
     if not seen.off or seen.now - memory.silent < SURE:
         return None, "", kept
     # Wake-on-LAN cannot tell a machine that is off from one whose network is gone; slurmctld says when it is silent.
@@ -187,7 +191,7 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
         lost = silent and missed and seen.now - missed >= SURE
         return Act.WAKE if lost else None, "Slurm has powered it down under a job", memory
     if seen.off:
-        memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0)
+        memory = dataclasses.replace(memory, asleep=True, appeared=0.0, attempts=0, tried=0.0, unable=0.0)
         if node.forgotten or node.given_up:
             return Act.RESUME, "slurmctld had lost its state" if node.forgotten else "slurmctld had given it up", memory
         if node.flags >= STUCK:

@@ -51,6 +51,22 @@ def shut_down(machine: Machine) -> None:
     code, _, said = run(*SSH, f"root@{machine.host}", "poweroff", seconds=20)
     # A system that goes down at once cuts the connection. What sshd closes before the login told nothing.
     if code not in (0, 255) or (code == 255 and f"Connection to {machine.host} closed" not in said):
-        raise PowerError(
-            f"ssh to {machine.host} ends with {code}: {said.strip().splitlines()[-1] if said.strip() else ''}"
-        )
+        raise _error(machine, code, said)
+
+
+def check(machine: Machine) -> None:
+    """Check that control can log in to shut the system down, unless its device does that. It stays on.
+
+    :raises PowerError: it cannot
+    """
+    if method(machine).orderly:
+        return
+    # A request for a forwarded port runs no command, not even that of the key. sshd refuses it, but after the login.
+    code, _, said = run(*SSH, "-W", f"localhost:{SSH_PORT}", f"root@{machine.host}", seconds=20)
+    if code and "administratively prohibited" not in said:
+        raise _error(machine, code, said)
+
+
+def _error(machine: Machine, code: int, said: str) -> PowerError:
+    last = said.strip().splitlines()[-1] if said.strip() else ""
+    return PowerError(f"ssh to {machine.host} ends with {code}: {last}")

@@ -12,12 +12,13 @@ import dataclasses
 import fcntl
 import functools
 import hashlib
+import itertools
 import json
 import pathlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from ansible.module_utils.slurmstead.power import decide, journal, shutdown
 from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
@@ -49,6 +50,9 @@ UPDATES = {
     Act.WAKE: (("state=power_up",),),
 }
 """What scontrol is told for an act (scontrol(1), 21.08 to 24.11)."""
+
+
+T = TypeVar("T")
 
 
 class BusyError(Exception):
@@ -162,17 +166,10 @@ class Watch:
         self.nodes = nodes = {name: Node.read(shown) for name, shown in fields.items()}
         operation = cluster_lock.is_held()
         known = {one.machine.name: one for one in self.configuration.sleepers if one.machine.name in nodes}
-        devices: dict[str, list[Machine]] = {}
-        for one in known.values():
-            devices.setdefault(one.machine.address or one.machine.name, []).append(one.machine)
-
-        def in_turn(machines: list[Machine]) -> None:
-            # What a device refuses for one machine is not sent for its others.
-            for machine in machines:
-                self._guarded(machine, nodes[machine.name], operation)
-
-        with ThreadPoolExecutor(TOGETHER) as pool:
-            list(pool.map(in_turn, devices.values()))
+        _by_device(
+            (one.machine for one in known.values()),
+            lambda machine: self._guarded(machine, nodes[machine.name], operation),
+        )
         self._let_sleep(known, nodes)
         self._forget()
         self.memories.save()
@@ -206,11 +203,28 @@ class Watch:
             if (node := nodes[name]).idle
             and not self._is_refused(one.machine)
             and f"{name} {LOOK}" not in self.memories.failed
+            and now - self.memories.machines[name].unable >= decide.AGAIN
         ]
-        for name in decide.sleepers(idlers, self.configuration.keep):
+        chosen = [known[name].machine for name in decide.sleepers(idlers, self.configuration.keep)]
+        able = _by_device(chosen, self._is_able)
+        for machine in chosen:
             if cluster_lock.is_held():
                 return
-            self._act(Act.SLEEP, "it has had no job for long enough", known[name].machine)
+            if able[machine.name]:
+                self._act(Act.SLEEP, "it has had no job for long enough", machine)
+
+    def _is_able(self, machine: Machine) -> bool:
+        """Whether a machine that is on could be shut down. If Slurm powers down another, no job gets that any more."""
+        try:
+            supply, silent = self._ask(machine)
+            if supply is False:
+                raise PowerError("its device says off, but it answers: the device may be that of another machine")
+            if not silent:
+                shutdown.check(machine)
+        except Exception as error:
+            self._failed(machine, error if isinstance(error, PowerError) else PowerError(repr(error)), Act.SLEEP.value)
+            return False
+        return not silent
 
     def _guarded(self, machine: Machine, node: Node, operation: bool) -> None:
         """Look at one machine; a defect of ours with one must not keep the others from sleeping and waking."""
@@ -290,7 +304,8 @@ class Watch:
                 # A system that answers is told (again) before it is cut; what is silent is cut again.
                 memory = self.memories.machines[machine.name]
                 told = told if memory.silent else 0.0
-                self.memories.machines[machine.name] = dataclasses.replace(memory, told=told)
+                unable = time.time() if act is Act.SHUT_DOWN else memory.unable
+                self.memories.machines[machine.name] = dataclasses.replace(memory, told=told, unable=unable)
         else:
             self.memories.failed.pop(f"{machine.name} {act.value}", None)
             self._note(machine.name, act.value, why)
@@ -307,6 +322,16 @@ class Watch:
 
     def _note(self, name: str, what: str, why: str = "") -> None:
         self.log(journal.Entry(time.time(), name, what, why))
+
+
+def _by_device(machines: Iterable[Machine], do: Callable[[Machine], T]) -> dict[str, T]:
+    """Return by name what `do` returns. What a device refuses for one machine is not sent for its others."""
+    devices: dict[str, list[Machine]] = {}
+    for machine in machines:
+        devices.setdefault(machine.address or machine.name, []).append(machine)
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        done = pool.map(lambda group: [(machine.name, do(machine)) for machine in group], devices.values())
+        return dict(itertools.chain.from_iterable(done))
 
 
 def _digest(machine: Machine) -> str:
