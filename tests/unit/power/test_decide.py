@@ -10,7 +10,7 @@ import pytest
 from ansible.module_utils.slurmstead.power import decide
 from ansible.module_utils.slurmstead.power.decide import Act, Memory, Seen
 from ansible.module_utils.slurmstead.power.node import Node
-from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN
+from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN, OPERATIONS
 
 TIMEOUT = 600.0
 
@@ -120,6 +120,34 @@ def test_a_request_to_power_up_that_stayed_keeps_no_machine_awake() -> None:
     idle, asleep = (Node.read({"State": state}) for state in ("IDLE+POWER_UP", "IDLE+POWERED_DOWN+POWER_UP"))
 
     assert (idle.idle, idle.decided, asleep.decided) == (True, False, True)
+
+
+DRAINED_WAKING = node("MIXED", "POWERING_UP", "NOT_RESPONDING", "DRAIN")
+
+
+@pytest.mark.parametrize(
+    ("looks", "act"),
+    [
+        ([DRAINED_WAKING], Act.ON),  # A person woke it.
+        ([WAKING, DRAINED_WAKING], None),
+        ([WAKING, DRAINED_WAKING, DRAINED_WAKING], None),
+        ([WAKING, DRAINED_WAKING, WAKING], Act.ON),
+        ([WAKING, node("DOWN", "DRAIN", "POWERED_DOWN"), DRAINED_WAKING], Act.ON),
+    ],
+)
+def test_what_a_person_drains_while_a_job_wakes_it_stays_off(looks: list[Node], act: Act | None) -> None:
+    memory, found = Memory(), None
+    for minutes, shown in enumerate(looks):
+        found, _, memory = decide.decide(Seen(shown, 1000 + 60 * minutes, answers=False, supply=False), memory, TIMEOUT)
+
+    assert found is act
+
+
+@pytest.mark.parametrize("operation", ["move-share", "remove-node", "replace-node", "shutdown"])
+def test_what_a_command_switches_off_while_a_job_wakes_it_stays_off(operation: str) -> None:
+    shown = Node.read({"State": "MIXED+DRAIN+POWERING_UP+NOT_RESPONDING", "Reason": OPERATIONS[operation]})
+
+    assert decide.decide(Seen(shown, 1000, answers=False, supply=False), Memory(), TIMEOUT)[0] is None
 
 
 def test_what_sleeps_is_known_of_machines_that_are_out_of_service_too() -> None:

@@ -90,6 +90,8 @@ class Memory:
     """when it was last switched on"""
     attempts: int = 0
     """how often since slurmctld has waited for it"""
+    undrained: bool = False
+    """slurmctld waits for it, and it was seen without a drain since"""
     appeared: float = 0.0
     """since when it has been on, and was not told to shut down, although slurmctld has powered it down"""
     missed: float = 0.0
@@ -113,7 +115,8 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     """Return what to do with a machine. Who sleeps is decided by `sleepers`, because it depends on the others."""
     memory = dataclasses.replace(memory, **{name: min(getattr(memory, name), seen.now) for name in TIMES})
     silent = 0.0 if seen.answers else memory.silent or seen.now
-    memory = dataclasses.replace(memory, silent=silent)
+    undrained = seen.node.waking and (memory.undrained or "DRAIN" not in seen.node.flags)
+    memory = dataclasses.replace(memory, silent=silent, undrained=undrained)
     if seen.node.unlimited:
         return Act.REMIND, "slurmctld had lost that, and would wait for ever", memory
     if seen.silent_device:
@@ -129,7 +132,8 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     if memory.asleep and not seen.off:
         # It was switched on by its button, say, and boots: that counts as an attempt, so no edge of its supply cuts it.
         memory = dataclasses.replace(memory, tried=seen.now, attempts=1)
-    if seen.node.decided:
+    # Drained while it woke for a job, it is a person's turn; drained before, a person has woken it.
+    if seen.node.decided or (memory.undrained and "DRAIN" in seen.node.flags):
         return None, "", dataclasses.replace(memory, asleep=memory.asleep or (seen.off and not seen.node.wanted))
     if seen.node.waking:
         return _wake(seen, memory)

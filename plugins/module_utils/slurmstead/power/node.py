@@ -22,13 +22,15 @@ import dataclasses
 from collections.abc import Mapping
 
 from ansible.module_utils.slurmstead.slurm.answers import flags, seconds
-from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN, did_not_wake, is_put_down
+from ansible.module_utils.slurmstead.workers.reasons import FORGOTTEN, OPERATIONS, did_not_wake, is_put_down
 
 FALLING = frozenset({"POWERED_DOWN", "POWERING_DOWN"})
 RISING = frozenset({"POWERING_UP"})
 REQUESTS = frozenset({"POWER_DOWN", "POWER_UP"})
 LEFT_ALONE = REQUESTS | {"DRAIN", "FAIL", "MAINT", "REBOOT_ISSUED", "REBOOT_REQUESTED", "FUTURE"}
 """A person's decision, or a request that slurmctld has not started yet."""
+SWITCH_OFF = frozenset(OPERATIONS[name] for name in ("move-share", "remove-node", "replace-node", "shutdown"))
+"""Reasons of drains by commands after which a machine may be off."""
 RUNNING = frozenset({"ALLOCATED", "MIXED"})
 
 
@@ -47,6 +49,8 @@ class Node:
     """whether a person put it down"""
     given_up: bool = False
     """whether slurmctld put it down, for another cause than a failure to wake"""
+    switched_off: bool = False
+    """whether a command drained it, and may have switched it off"""
 
     @classmethod
     def read(cls, shown: Mapping[str, str]) -> Node:
@@ -63,7 +67,8 @@ class Node:
         forgotten = "UNKNOWN" in known or ("DOWN" in known and shown.get("Reason", "").startswith(FORGOTTEN))
         failed_at = seconds(shown["ReasonChangedAt"]) if did_not_wake(shown) else 0.0
         given_up = "DOWN" in known and shown.get("ReasonSetByUser") == "slurm" and not failed_at
-        return cls(known, max(busy, started), failed_at, forgotten, is_put_down(shown), given_up)
+        switched_off = "DRAIN" in known and shown.get("Reason") in SWITCH_OFF
+        return cls(known, max(busy, started), failed_at, forgotten, is_put_down(shown), given_up, switched_off)
 
     @property
     def wanted(self) -> bool:
@@ -78,7 +83,8 @@ class Node:
     @property
     def decided(self) -> bool:
         """Whether it is another's turn. A node out of service that Slurm wakes was woken by a person."""
-        ignored = ({"DRAIN"} if self.waking else set()) | (REQUESTS if self.forgotten else set())
+        woken = self.waking and not self.switched_off
+        ignored = ({"DRAIN"} if woken else set()) | (REQUESTS if self.forgotten else set())
         return bool(self.flags & (LEFT_ALONE - ignored)) or (self.put_down and not self.waking)
 
     @property
