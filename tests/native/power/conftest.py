@@ -30,7 +30,7 @@ CONF = {
     # A node is pinged each third of this, and asked for its jobs each twentieth time. So after 200 s slurmctld misses a
     # job that ended, or was cut, within 15 s of its start or while slurmctld was not running.
     "SlurmdTimeout": "30",
-    "SuspendTime": "31536000",
+    "SuspendTime": "2147483647",
     "SuspendTimeout": "4",
 }
 TIMES = ("QUIET=1", "SHUTDOWN=15", "RETRY=6", "SURE=3", "PAUSE=3", "AGAIN=10")

@@ -24,6 +24,7 @@ def test_idle_machines_sleep_and_a_job_wakes_one(rack: Rack, tmp_path: pathlib.P
     rack.until_asleep(rack.cluster.nodes)
 
     assert woken == {"node2"}
+    assert "SuspendTime             = 2147483647 sec" in rack.cluster.run("scontrol", "show", "config")
     assert rack.log().count('"asleep"') == 4
     assert rack.log().count('"awake"') == 1
     (tmp_path / "power.log").write_text(rack.log())

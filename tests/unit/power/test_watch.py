@@ -8,11 +8,14 @@ import threading
 import time
 
 import pytest
+import yaml
 
 from ansible.module_utils.slurmstead.power import watch
 from ansible.module_utils.slurmstead.power.model import Machine
 from ansible.module_utils.slurmstead.power.watch import Configuration, Memories, Sleeper, Watch
 from tests import power_devices as devices
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("state", ["IDLE", "IDLE+POWERED_DOWN", "MIXED+POWERING_UP"])
@@ -298,3 +301,10 @@ def test_a_machine_that_did_not_wake_is_drained_again_and_not_resumed(
             shown.append(given_up)
 
     assert updates == [("nodename=node1", "state=drain", "reason=fan")]
+
+
+def test_slurm_powers_no_node_down_when_the_clock_of_a_board_without_a_battery_jumps() -> None:
+    """It compares `now - SuspendTime` with when a node was last busy, which can be in 1970. 22.05 reads it by atoi."""
+    power = yaml.safe_load((ROOT / "roles/slurm/vars/main.yml").read_text())["__slurm_power_config"]
+
+    assert time.time() < power["SuspendTime"] < 2**31

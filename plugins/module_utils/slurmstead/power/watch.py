@@ -1,8 +1,8 @@
 # Copyright the Slurmstead authors. SPDX-License-Identifier: Apache-2.0
 """One look at all machines that may sleep: asks slurmctld, network and devices, and does what `decide` says.
 
-Slurm's own timer cannot choose: 22.05 also powers down drained nodes. So SuspendTime is a year, this program asks for
-each sleep, and SuspendProgram and ResumeProgram only make it look at once.
+Slurm's own timer cannot choose: 22.05 also powers down drained nodes. So SuspendTime is for ever, this program asks
+for each sleep, and SuspendProgram and ResumeProgram only make it look at once.
 """
 
 from __future__ import annotations
