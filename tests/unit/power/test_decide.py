@@ -122,6 +122,35 @@ def test_a_request_to_power_up_that_stayed_keeps_no_machine_awake() -> None:
     assert (idle.idle, idle.decided, asleep.decided) == (True, False, True)
 
 
+def test_a_device_that_always_says_on_delays_no_job() -> None:
+    memory, acts = Memory(told=900, silent=905), []
+    for now in range(1000, 1090, 15):
+        act, _, memory = decide.decide(Seen(WAKING, now, answers=False, supply=True), memory, TIMEOUT)
+        acts.append(act)
+
+    assert acts[:2] == [Act.CUT, Act.ON]
+    assert Act.CUT not in acts[1:]
+
+
+def test_a_device_that_always_says_on_is_not_cut_for_ever() -> None:
+    memory, cuts = Memory(told=1000, silent=1005), []
+    for now in range(1020, 4000, 15):
+        act, _, memory = decide.decide(Seen(ASLEEP, now, answers=False, supply=True), memory, TIMEOUT)
+        cuts += [now] if act is Act.CUT else []
+
+    # Later as any that is on without an answer.
+    assert cuts[-1] - cuts[-2] > TIMEOUT
+
+
+def test_what_a_person_starts_is_not_cut_because_its_device_always_said_on() -> None:
+    memory, acts = Memory(told=900, silent=905), []
+    for now in range(1000, 1600, 15):
+        act, _, memory = decide.decide(Seen(ASLEEP, now, answers=now > 1000, supply=True), memory, TIMEOUT)
+        acts.append(act)
+
+    assert set(acts[1:]) == {None}
+
+
 DRAINED_WAKING = node("MIXED", "POWERING_UP", "NOT_RESPONDING", "DRAIN")
 
 

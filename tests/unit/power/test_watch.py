@@ -107,6 +107,23 @@ def test_a_cut_that_failed_is_tried_again(tmp_path: pathlib.Path, monkeypatch: p
     assert acts == ["failed", "cut the supply", "asleep"]
 
 
+def test_a_machine_that_cannot_be_cut_is_switched_on_for_a_job(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some BMCs say on for a machine that is off, and refuse to switch that off."""
+    shown = "NodeName=node1 State=MIXED+NOT_RESPONDING+POWERING_UP\n"
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown, ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
+    (tmp_path / "memory.json").write_text('{"machines": {"node1": {"told": 1000, "silent": 1000}}}')
+    machine = Machine("node1", "command", commands={"on": ["true"], "off": ["false"], "status": ["true"]})
+    acts: list[str] = []
+    for _ in range(2):
+        memories = Memories(tmp_path / "memory.json")
+        Watch(Configuration((Sleeper(machine),)), memories, lambda entry: acts.append(entry.what)).look()
+
+    assert acts == ["failed", "switch on"]
+
+
 def test_a_system_that_answers_and_cannot_be_cut_is_told_again(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,7 @@ Decision = tuple["Act | None", str, Memory]
 def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     """Return what to do with a machine. Who sleeps is decided by `sleepers`, because it depends on the others."""
     memory = dataclasses.replace(memory, **{name: min(getattr(memory, name), seen.now) for name in TIMES})
+    booted = seen.answers and memory.silent > 0 and seen.now - memory.silent >= QUIET
     silent = 0.0 if seen.answers else memory.silent or seen.now
     undrained = seen.node.waking and (memory.undrained or "DRAIN" not in seen.node.flags)
     memory = dataclasses.replace(memory, silent=silent, undrained=undrained)
@@ -124,6 +125,9 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
     if seen.node.wanted and not seen.node.waking and seen.answers:
         # It registered after a boot of its own. A silent one has halted, and slurmctld lost what it knew.
         memory = dataclasses.replace(memory, told=0.0, asleep=False)
+    if memory.told and booted:
+        # Its device says on although it was off: a person has started it.
+        memory = dataclasses.replace(memory, told=0.0, appeared=seen.now)
     if memory.told and (not seen.off or (seen.cuts and seen.supply is None)):
         # Also if a job arrived meanwhile: half a shutdown cannot be undone, and it will be switched on after it.
         return _finish(seen, memory)
@@ -143,8 +147,9 @@ def decide(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
 
 
 def _finish(seen: Seen, memory: Memory) -> Decision:
-    # Where the device cannot tell, cutting once has to suffice.
-    after = memory if seen.supply is not None else dataclasses.replace(memory, told=0.0)
+    # Where the device cannot tell, says on whatever is done, or must not delay a job, cutting has to suffice.
+    last = seen.supply is None or seen.node.waking or seen.now - memory.told >= 2 * SHUTDOWN
+    after = dataclasses.replace(memory, told=0.0) if last else memory
     if memory.silent and seen.now - memory.silent >= QUIET:
         return Act.CUT, "its system has shut down", after
     if seen.now - memory.told >= SHUTDOWN:

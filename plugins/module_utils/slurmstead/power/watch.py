@@ -301,9 +301,11 @@ class Watch:
         except PowerError as error:
             self._failed(machine, error, act.value)
             if act in (Act.SHUT_DOWN, Act.CUT):
-                # A system that answers is told (again) before it is cut; what is silent is cut again.
+                # A system that answers is told (again) before it is cut; what is silent is cut again, but no job waits
+                # for ever.
                 memory = self.memories.machines[machine.name]
-                told = told if memory.silent else 0.0
+                late = self.nodes[machine.name].waking and time.time() - told >= 2 * decide.SHUTDOWN
+                told = told if memory.silent and not late else 0.0
                 unable = time.time() if act is Act.SHUT_DOWN else memory.unable
                 self.memories.machines[machine.name] = dataclasses.replace(memory, told=told, unable=unable)
         else:
