@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import pathlib
 import threading
@@ -13,6 +14,7 @@ import yaml
 from ansible.module_utils.slurmstead.power import watch
 from ansible.module_utils.slurmstead.power.model import Machine
 from ansible.module_utils.slurmstead.power.watch import Configuration, Memories, Sleeper, Watch
+from ansible.module_utils.slurmstead.reach import durable
 from tests import power_devices as devices
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -318,6 +320,28 @@ def test_a_machine_that_did_not_wake_is_drained_again_and_not_resumed(
             shown.append(given_up)
 
     assert updates == [("nodename=node1", "state=drain", "reason=fan")]
+
+
+def test_a_full_disk_of_control_keeps_no_machine_off(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waking = "NodeName=node1 State=MIXED+NOT_RESPONDING+POWERING_UP\n"
+    drained = "NodeName=node2 State=IDLE+POWERED_DOWN+DRAIN Reason=fan [ann@2026-11-25T10:00:00]\n"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "power.log")
+
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, waking + drained, ""))
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: False)
+    monkeypatch.setattr(durable, "write", full)
+    (tmp_path / "memory.json").write_text('{"machines": {"node1": {"asleep": true}}}')
+    on = ["touch", str(tmp_path / "on")]
+    sleepers = tuple(Sleeper(Machine(name, "command", commands={"on": on})) for name in ("node1", "node2"))
+    Watch(Configuration(sleepers), Memories(tmp_path / "memory.json"), full).look()
+
+    assert (tmp_path / "on").exists()
+    said = "cannot write what was done and seen: [Errno 28] No space left on device: 'power.log'\n"
+    assert capsys.readouterr().err == said
 
 
 def test_slurm_powers_no_node_down_when_the_clock_of_a_board_without_a_battery_jumps() -> None:

@@ -14,7 +14,9 @@ import functools
 import hashlib
 import itertools
 import json
+import os
 import pathlib
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -102,7 +104,8 @@ def alone(state: pathlib.Path, wait: bool = False) -> Iterator[None]:
 
     :raises BusyError: another process holds it, and this does not `wait`
     """
-    with (state / "lock").open("w") as lock:
+    # Not for writing: the disk may be read-only.
+    with open(os.open(state / "lock", os.O_RDONLY | os.O_CREAT, 0o600)) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
@@ -156,6 +159,7 @@ class Watch:
         self.memories = memories
         self.log = log
         self.nodes: Mapping[str, Node] = {}
+        self.is_written = True
 
     def look(self) -> None:
         """Look at all machines and act. Does nothing while slurmctld does not answer."""
@@ -172,11 +176,12 @@ class Watch:
         )
         self._let_sleep(known, nodes)
         self._forget()
-        self.memories.save()
+        with self._writing():
+            self.memories.save()
 
     def _keep_out_of_service(self) -> None:
         """Set again what slurmctld has forgotten: that nodes in power saving are drained, and why."""
-        with drains.record() as reasons:
+        with self._writing(), drains.record() as reasons:
             for name, words in drains.forgotten(reasons, self._show() or {}).items():
                 with contextlib.suppress(PowerError):
                     self._update(name, *words)
@@ -323,7 +328,18 @@ class Watch:
             raise PowerError(f"slurmctld refuses {words[0]}: {said.strip()}")
 
     def _note(self, name: str, what: str, why: str = "") -> None:
-        self.log(journal.Entry(time.time(), name, what, why))
+        with self._writing():
+            self.log(journal.Entry(time.time(), name, what, why))
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Write; a disk that is full or read-only keeps no machine off, and is reported once per look."""
+        try:
+            yield
+        except OSError as error:
+            if self.is_written:
+                print(f"cannot write what was done and seen: {error}", file=sys.stderr)
+            self.is_written = False
 
 
 def _by_device(machines: Iterable[Machine], do: Callable[[Machine], T]) -> dict[str, T]:

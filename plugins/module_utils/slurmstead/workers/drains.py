@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import pathlib
 from collections.abc import Iterator, Mapping
 
@@ -36,7 +37,8 @@ def _recorded() -> dict[str, str]:
 def record() -> Iterator[dict[str, str]]:
     """Hold the reasons by name of the node, and keep what is changed in them."""
     FILE.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with FILE.with_suffix(".lock").open("a") as lock:
+    # Not for writing: the disk may be read-only.
+    with open(os.open(FILE.with_suffix(".lock"), os.O_RDONLY | os.O_CREAT, 0o600)) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         before = _recorded()
         reasons = dict(before)
