@@ -96,6 +96,12 @@ GIVEN_UP = Seen(node("DOWN", "POWERED_DOWN", failed_at=100), 1000, answers=True,
             Memory(failures=2),
             Act.GIVE_UP,
         ),
+        # It failed before control's clock was set back.
+        (
+            Seen(node("DOWN", "POWERED_DOWN", failed_at=9000), 1000, answers=False, supply=False),
+            Memory(failed_at=9000, failures=1),
+            Act.RESUME,
+        ),
         # Slurm gave up, and it still boots.
         (GIVEN_UP, Memory(), None),
         (GIVEN_UP, Memory(failed_at=100, failures=1, appeared=500), None),

@@ -213,7 +213,8 @@ def _asleep(seen: Seen, memory: Memory, resume_timeout: float) -> Decision:
                 f"it did not wake {memory.failures} times in a row",
                 dataclasses.replace(memory, failures=0),
             )
-        if seen.now - node.failed_at >= PAUSE * 2 ** (memory.failures - 1):
+        # slurmctld's time of the failure is in the future if this machine's clock was set back since.
+        if node.failed_at > seen.now or seen.now - node.failed_at >= PAUSE * 2 ** (memory.failures - 1):
             return Act.RESUME, f"it did not wake, attempt {memory.failures} of {ATTEMPTS}", memory
         return None, "", memory
     if memory.asleep or not (seen.answers or memory.appeared):
