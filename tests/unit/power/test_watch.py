@@ -229,6 +229,29 @@ def test_what_a_person_takes_out_of_service_during_a_look_stays_so(
     assert updates, "without the drain, it is told"
 
 
+def test_what_a_person_takes_out_of_service_during_a_look_is_not_shut_down(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asleep = "NodeName=node1 State=IDLE+POWERED_DOWN\n"
+    shown, told = [asleep], []
+
+    def slow(_: Machine) -> bool:
+        shown.append("NodeName=node1 State=IDLE+POWERED_DOWN+DRAIN Reason=fan [root@2026-11-25T11:00:00]\n")
+        return True
+
+    monkeypatch.setattr(watch, "run", lambda *_, **__: (0, shown[-1], ""))
+    monkeypatch.setattr(watch.shutdown, "answers", slow)
+    monkeypatch.setattr(watch.shutdown, "shut_down", told.append)
+    sleeper = Sleeper(Machine("node1", "wake_on_lan"))
+    Watch(Configuration((sleeper,)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+    during, shown[:] = list(told), [asleep]
+    monkeypatch.setattr(watch.shutdown, "answers", lambda _: True)
+    Watch(Configuration((sleeper,)), Memories(tmp_path / "memory.json"), lambda _: None).look()
+
+    assert during == []
+    assert told == [sleeper.machine]
+
+
 def test_no_machine_goes_to_sleep_under_a_command_that_began_during_a_look(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

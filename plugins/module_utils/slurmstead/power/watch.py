@@ -245,6 +245,8 @@ class Watch:
         before = self.memories.machines.get(name, Memory())
         seen = self._see(machine, node, operation)
         act, why, after = decide.decide(seen, before, self.configuration.resume_timeout)
+        if act in (Act.SHUT_DOWN, Act.CUT) and not before.told and self._has_changed(name):
+            return
         # Before the act, which corrects it if it fails.
         self.memories.machines[name] = after
         if after.asleep and not before.asleep:
