@@ -55,6 +55,7 @@ asleep: {description: The workers in power saving., type: list, elements: str, r
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible.module_utils.slurmstead.power.shutdown import answers_at
 from ansible.module_utils.slurmstead.workers.drains import Remembering
 from ansible.module_utils.slurmstead.workers.reasons import OPERATIONS
 from ansible.module_utils.slurmstead.workers.service import Service, ServiceError
@@ -76,7 +77,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    service = Service(given["workers"], OPERATIONS[given["operation"]], Remembering())
+    service = Service(given["workers"], OPERATIONS[given["operation"]], Remembering(), answers_at)
     deadline = 60.0 * given["deadline"]
     try:
         if given["state"] == "out":

@@ -112,6 +112,39 @@ def test_a_worker_in_power_saving_is_resumed_without_being_waited_for() -> None:
     assert (done.said, done.asleep) == (("n4 resumed",), ("n4", "n5"))
 
 
+BOOTING = f"State=IDLE+DRAIN+POWERED_DOWN NodeAddr=10.0.0.4 Reason={OURS} [root@2026-11-21T14:50:33]"
+
+
+def test_a_worker_in_power_saving_that_is_on_is_not_resumed_as_one_that_sleeps() -> None:
+    slurm = Cluster(n4=BOOTING, n5=BOOTING.replace("10.0.0.4", "10.0.0.5"))
+
+    done = Service(["n4", "n5"], OURS, slurm, "10.0.0.4".__eq__).resume_asleep(check_mode=False)
+
+    assert slurm.resumed == ["n5"]
+    assert done.asleep == ("n5",)
+
+
+@pytest.mark.parametrize(("looks", "registered"), [(3, True), (1000, False)])
+def test_a_worker_that_boots_is_resumed_after_it_has_registered(
+    monkeypatch: pytest.MonkeyPatch, looks: int, registered: bool
+) -> None:
+    """A job that comes between would make slurmctld wait for another boot, until ResumeTimeout."""
+    monkeypatch.setattr(worker_service, "REGISTER", 0.2)
+    monkeypatch.setattr(worker_service, "PAUSE", 0.01)
+    slurm, asked, states = Cluster(n4=BOOTING), [], []
+
+    def answers(address: str) -> bool:
+        asked.append(address)
+        if len(asked) == looks:
+            slurm.lines["n4"] = BOOTING.replace("+POWERED_DOWN", "")
+        return True
+
+    monkeypatch.setattr(slurm, "resume", lambda seen: states.append(seen["n4"]["State"]) or [])
+    Service(["n4"], OURS, slurm, answers).resume(check_mode=False)
+
+    assert states == ["IDLE+DRAIN" if registered else "IDLE+DRAIN+POWERED_DOWN"]
+
+
 def test_a_dry_run_resumes_nobody() -> None:
     slurm = cluster()
 

@@ -9,7 +9,8 @@ down is neither changed nor resumed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ansible.module_utils.slurmstead.reach import cluster_lock
@@ -30,6 +31,9 @@ from ansible.module_utils.slurmstead.workers.reasons import (
 from ansible.module_utils.slurmstead.workers.reboot import sleeps
 
 PAUSE = 2.0
+
+REGISTER = 60.0
+"""Seconds in which slurmd of a machine that answers should register."""
 
 SURE = 5.0
 """Seconds after which a job that was just starting when its node was drained is visible."""
@@ -87,10 +91,14 @@ def on(state: State, names: Iterable[str]) -> tuple[Job, ...]:
 class Service:
     """Some workers, by name. Workers that slurmctld does not know count as out of service."""
 
-    def __init__(self, names: Iterable[str], reason: str, slurm: Slurm) -> None:
+    def __init__(
+        self, names: Iterable[str], reason: str, slurm: Slurm, answers: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        """`answers` tells whether a machine with this address is on."""
         self.names = sorted(names)
         self.reason = reason
         self.slurm = slurm
+        self.answers = answers
         self.holder = cluster_lock.holder()
 
     def _jobs(self) -> tuple[Job, ...]:
@@ -208,16 +216,31 @@ class Service:
         return Done(resumed.changed, (*resumed.said, *(f"waits for {name}" for name in missing)))
 
     def resume_asleep(self, check_mode: bool) -> Done:
-        """Resume workers drained with the reason that are in power saving: they are off, and wake for jobs.
+        """Resume workers drained with the reason that are in power saving and off: they wake for jobs.
 
         Raises ServiceError.
         """
         nodes = self._nodes()
-        asleep = [name for name in self.names if name in nodes and sleeps(nodes[name])]
+        booting = self._booting(nodes, self.names)
+        asleep = [name for name in self.names if name in nodes and sleeps(nodes[name]) and name not in booting]
         resumed = Service(asleep, self.reason, self.slurm)._resume(check_mode)
         return Done(resumed.changed, resumed.said, tuple(asleep))
 
+    def _booting(self, nodes: Nodes, names: Iterable[str]) -> list[str]:
+        """Return the workers in power saving that are on, and so will register."""
+        down = [name for name in names if "POWERED_DOWN" in flags(nodes.get(name, {"State": ""}))]
+        with ThreadPoolExecutor(16) as pool:
+            answered = pool.map(self.answers, [nodes[name].get("NodeAddr", name) for name in down])
+            return [name for name, answer in zip(down, answered, strict=True) if answer]
+
+    def _unregistered(self) -> list[str]:
+        nodes = self._nodes()
+        return self._booting(nodes, drained(nodes, self.names, self.reason))
+
     def _resume(self, check_mode: bool) -> Done:
+        if not check_mode:
+            # A job would make slurmctld wait for another boot of such a machine.
+            wait_while(self._unregistered, REGISTER, PAUSE)
         nodes = self._nodes()
         ours = drained(nodes, self.names, self.reason)
         if ours and not check_mode:
