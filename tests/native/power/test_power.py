@@ -9,6 +9,7 @@ import pytest
 
 from ansible.module_utils.slurmstead.power import journal
 from ansible.module_utils.slurmstead.power.savings import savings
+from ansible.module_utils.slurmstead.power.watch import ASK
 from ansible.module_utils.slurmstead.reach import cluster_lock
 from tests.native.power.conftest import PLACE, Rack
 
@@ -114,6 +115,47 @@ def test_a_job_that_comes_while_its_machine_goes_down_waits_for_its_next_boot(ra
     rack.until(lambda: rack.has_ended(job), 90, "the job has ended")
 
     assert rack.has_ended(job)
+
+
+@pytest.mark.slow
+def test_a_machine_whose_device_does_not_answer_stays_in_service(rack: Rack) -> None:
+    device = rack.cluster.run("cat", f"{PLACE}/device")
+    rack.cluster.run("tee", f"{PLACE}/device", text="exit 2")
+    rack.until(lambda: f'"failed", "why": "{ASK}' in rack.log(), 30, "the device was asked")
+    job = rack.submit("--nodelist=node1", "--wrap=true")
+    rack.until(lambda: rack.has_ended(job), 30, "the job has ended")
+    on = set(rack.on)
+    rack.cluster.run("tee", f"{PLACE}/device", text=device)
+    rack.until_asleep(rack.cluster.nodes)
+
+    assert on == set(rack.cluster.nodes)
+
+
+@pytest.mark.slow
+def test_a_machine_that_could_not_be_shut_down_returns_with_its_slurmd(rack: Rack) -> None:
+    device = rack.cluster.run("cat", f"{PLACE}/device")
+    rack.cluster.run("tee", f"{PLACE}/device", text="[ $1 = status ] || exit 2\n" + device)
+    rack.until(lambda: "POWERED_DOWN" in rack.state("node1"), 60, "Slurm has powered node1 down")
+    rack.configure(idle=10000)
+    rack.cluster.restart("node1")
+    rack.until(lambda: rack.state("node1") == "IDLE", 30, "node1 is in service")
+
+    assert rack.on == set(rack.cluster.nodes)
+
+
+@pytest.mark.slow
+def test_a_machine_that_is_drained_while_a_job_wakes_it_stays_off(rack: Rack) -> None:
+    rack.until_asleep(rack.cluster.nodes)
+    rack.cluster.run("touch", f"{PLACE}/node1.dead")
+    rack.submit("--nodelist=node1", "--wrap=true")
+    rack.until(lambda: '"node1", "what": "switch on"' in rack.log(), 30, "node1 is switched on")
+    rack.cluster.run("scontrol", "update", "nodename=node1", "state=drain", "reason=fan")
+    rack.cluster.run("rm", f"{PLACE}/node1.dead")
+    rack.until(lambda: "POWERED_DOWN" in rack.state("node1"), 60, "Slurm has given node1 up")
+    rack.look()
+
+    assert "node1" not in rack.on
+    assert "DRAIN" in rack.state("node1")
 
 
 @pytest.mark.slow
