@@ -7,6 +7,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 
+import jinja2
+
 from slurmstead.paths import ROOT
 from tests.native import root
 from tests.native.cluster import Cluster
@@ -14,6 +16,8 @@ from tests.native.conf import PARTITIONS
 
 LIB = "/usr/local/lib/slurmstead"
 PROGRAM = "/usr/local/libexec/slurmstead/sandbox"
+BUNDLES = "/run/slurmstead-oci"
+LOG = "/var/log/slurmd.log"
 HOME = "/share/home/alice"
 SETTINGS = """{"images": "/share/images", "scratch": "/scratch", "network": false, "network_images": ["online"],
 "paths": ["/share/data"], "processes": 300}"""
@@ -53,18 +57,27 @@ def installed() -> str:
     return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
-def oci_conf() -> str:
-    """Return oci.conf as the role publishes it."""
-    return (ROOT / "roles/slurmctld/templates/oci.conf.j2").read_text().partition("\n")[2]
+def oci_conf(version: str) -> str:
+    """Return oci.conf as the role publishes it for a version of Slurm."""
+    text = (ROOT / "roles/slurmctld/templates/oci.conf.j2").read_text().partition("\n")[2]
+    return jinja2.Template(text).render(ansible_facts={"slurm_version": version})
+
+
+def bundles() -> str:
+    """Return the options with which the role mounts the directories of tasks."""
+    text = (ROOT / "roles/sandbox/templates/bundles.mount.j2").read_text()
+    return text.partition("Options=")[2].strip()
 
 
 @contextlib.contextmanager
 def started(release: str, packages: Sequence[str] = root.SANDBOX, partitions: str = PARTITIONS) -> Iterator[Cluster]:
     """A cluster of one worker that runs jobs in images."""
-    keys = {"Prolog": f"{LIB}/prolog", "Epilog": f"{LIB}/epilog"}
+    keys = {"Prolog": f"{LIB}/prolog", "Epilog": f"{LIB}/epilog", "SlurmdLogFile": LOG}
     with Cluster(release, 1, keys, packages=packages, partitions=partitions) as cluster:
         cluster.run("sh", "-euc", SHARE)
         cluster.run("sh", "-euc", PREPARE, on="node1")
+        cluster.run("mkdir", BUNDLES, on="node1")
+        cluster.run("mount", "-t", "tmpfs", "-o", bundles(), "slurmstead-oci", BUNDLES, on="node1")
         for name, text in (
             (f"{LIB}/prolog", (ROOT / "roles/scratch/files/prolog").read_text()),
             (f"{LIB}/epilog", (ROOT / "roles/scratch/files/epilog").read_text()),
@@ -73,7 +86,7 @@ def started(release: str, packages: Sequence[str] = root.SANDBOX, partitions: st
         ):
             cluster.run("tee", name, on="node1", text=text)
             cluster.run("chmod", "0755", name, on="node1")
-        cluster.run("tee", "/etc/slurm/oci.conf", text=oci_conf())
+        cluster.run("tee", "/etc/slurm/oci.conf", text=oci_conf(cluster.version))
         # No daemon is restarted for it (conf/needs.py).
         cluster.run("scontrol", "reconfigure")
         there = ("test", "-e", "/run/slurm/conf/oci.conf")
@@ -92,4 +105,5 @@ def inside(
 
 def gone(cluster: Cluster) -> bool:
     """Say whether no job and no directory of one is left."""
-    return not cluster.run("squeue", "--noheader") and not cluster.run("ls", "-A", "/scratch", on="node1")
+    left = cluster.tried("find", "/scratch", BUNDLES, "-mindepth", "1", on="node1")
+    return not cluster.run("squeue", "--noheader") and not left.stdout + left.stderr

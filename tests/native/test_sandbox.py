@@ -6,12 +6,29 @@ An image is the machine's own root file system, mounted again: all packages are 
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from tests.native.cluster import Cluster
-from tests.native.sandbox import BUNDLE, HOME, gone, inside, started
+from tests.native.cluster import ENVIRONMENT, Cluster
+from tests.native.sandbox import BUNDLE, BUNDLES, HOME, LOG, gone, inside, started
+
+SWAP = """
+import glob, os, sys
+while not (found := glob.glob(sys.argv[1])):
+    pass
+path = found[0].removesuffix(sys.argv[2])
+os.rename(path, path + ".moved")
+os.symlink(sys.argv[3], path)
+"""
+SWAPPED = {
+    # Between write(2) and chmod(2) of slurmstepd, which is root.
+    "bookworm": ("config.json", "", "/etc/private/config.json"),
+    # Before slurmstepd removes the task's directory as root.
+    "trixie": ("task-0/config.json", "/config.json", "/etc/private"),
+}
+"""What a user replaces by a symbolic link to what, while a task starts or runs."""
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +121,28 @@ def test_a_bundle_of_the_users_own_shows_nothing_of_the_machine(worker: Cluster)
 
     # Slurm 22.05 refuses the bundle.
     assert done.returncode != 0 and not done.stdout
+
+
+def test_a_link_does_not_lead_slurmstepd_out_of_its_directory(worker: Cluster) -> None:
+    worker.run("install", "-d", "-m", "0700", "/etc/private", on="node1")
+    worker.run("install", "-m", "0600", "/dev/null", "/etc/private/config.json", on="node1")
+    # Writing a large one takes milliseconds.
+    large = {
+        **json.loads(BUNDLE),
+        "root": {"path": "/share/images/plain/rootfs"},
+        "annotations": {"x": "y" * 8_000_000},
+    }
+    worker.run("sh", "-c", "mkdir -p own && cat >own/config.json", text=json.dumps(large), user="alice")
+    name, *how = SWAPPED[worker.release]
+    words = worker.command("python3", "-c", SWAP, f"{BUNDLES}/*/{name}", *how, user="alice", on="node1")
+
+    with subprocess.Popen(words, env=ENVIRONMENT) as swap:
+        worker.tried("srun", "--mem=100", f"--container={HOME}/own", "sleep", "2", user="alice")
+
+    assert swap.returncode == 0, "the link was there"
+    worker.wait_for(lambda: gone(worker), 60, "nothing is left")
+    assert worker.run("stat", "--format=%U %G %a", "/etc/private/config.json", on="node1") == "root root 600"
+    assert "Too many levels of symbolic links" in worker.run("cat", LOG, on="node1")
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 FILES = pathlib.Path(__file__).resolve().parents[2] / "roles" / "scratch" / "files"
 CONFIGURATION = "/etc/default/slurmstead-scratch"
+BUNDLES = "/run/slurmstead-oci"
 DROP_INS = "/usr/local/lib/slurmstead/"
 SCRIPTS = ("prolog", "task-prolog", "epilog")
 LOGIN = {name: "/given" for name in ("HOME", "LOGNAME", "PATH", "SHELL", "USER")} | {"PATH": "/usr/bin:/bin"}
@@ -30,7 +31,8 @@ class Node:
         for name, script in self.scripts.items():
             text = (FILES / name).read_text()
             assert CONFIGURATION in text
-            script.write_text(text.replace(CONFIGURATION, str(self.configuration)).replace(DROP_INS, f"{root}/"))
+            text = text.replace(CONFIGURATION, str(self.configuration)).replace(BUNDLES, f"{root}/bundles")
+            script.write_text(text.replace(DROP_INS, f"{root}/"))
             script.chmod(0o755)
 
     def run(self, name: str, status: int = 0, login: dict[str, str] = LOGIN, **environment: str) -> str:
@@ -91,6 +93,14 @@ def test_the_directory_goes_with_the_job(node: Node) -> None:
     (node.scratch / "job-421").mkdir()
     node.run("epilog")
     assert [path.name for path in node.scratch.iterdir()] == ["job-421"]
+
+
+def test_the_directories_of_its_tasks_in_images_go_too(node: Node, tmp_path: pathlib.Path) -> None:
+    for name in ("42-0", "42-4294967291", "421-0"):
+        (tmp_path / "bundles" / name / "task-0").mkdir(parents=True)
+        (tmp_path / "bundles" / name / "task-0" / "config.json").write_text("{}")
+    node.run("epilog")
+    assert [path.name for path in (tmp_path / "bundles").iterdir()] == ["421-0"]
 
 
 def test_a_link_in_the_directory_is_not_followed(node: Node, tmp_path: pathlib.Path) -> None:

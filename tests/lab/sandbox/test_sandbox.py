@@ -16,7 +16,10 @@ import pytest
 from slurmstead.cluster import images
 from slurmstead.paths import PLAYBOOKS
 
-MADE = "ls /etc/slurmstead/sandbox.json /usr/local/libexec/slurmstead/sandbox /etc/slurm/oci.conf 2>&- || true"
+MADE = (
+    "cd /etc; ls slurmstead/sandbox.json /usr/local/libexec/slurmstead/sandbox slurm/oci.conf"
+    " systemd/system/run-slurmstead*oci.mount systemd/system/slurmd.service.d/slurmstead-sandbox.conf 2>&- || true"
+)
 FUSE = "test -e /dev/fuse || { mknod /dev/fuse c 10 229 && chmod 0666 /dev/fuse; }"
 """Containers have no udev, which makes it on machines."""
 
@@ -68,6 +71,13 @@ def image(lab: Any, enabled: Any, tmp_path_factory: pytest.TempPathFactory) -> I
 def test_it_restarts_no_slurmd(enabled: Any) -> None:
     assert "sandbox : Install the runtime of images" in {name for tasks in enabled.changed.values() for name in tasks}
     assert not [name for tasks in enabled.changed.values() for name in tasks if name.startswith("slurmd : ")]
+
+
+def test_slurmd_needs_the_mount_that_follows_no_links(lab: Any, enabled: Any) -> None:
+    assert enabled
+    for worker in lab.workers:
+        assert "nosymfollow" in lab.root(worker, "findmnt --noheadings --output=OPTIONS /run/slurmstead-oci")
+        assert "x2doci.mount" in lab.root(worker, "systemctl show --property=Requires slurmd.service")
 
 
 def test_a_second_run_changes_nothing(lab: Any, enabled: Any) -> None:
