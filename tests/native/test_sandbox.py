@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from slurmstead.paths import ROOT
 from tests.native.cluster import ENVIRONMENT, Cluster
 from tests.native.sandbox import BUNDLE, BUNDLES, HOME, LOG, gone, inside, started
 
@@ -143,6 +144,33 @@ def test_a_link_does_not_lead_slurmstepd_out_of_its_directory(worker: Cluster) -
     worker.wait_for(lambda: gone(worker), 60, "nothing is left")
     assert worker.run("stat", "--format=%U %G %a", "/etc/private/config.json", on="node1") == "root root 600"
     assert "Too many levels of symbolic links" in worker.run("cat", LOG, on="node1")
+
+
+def test_a_fifo_of_a_user_does_not_block_a_worker(worker: Cluster) -> None:
+    text = (ROOT / "roles/slurmd/files/health_check.py").read_text()
+    assert "\nSTUCK_SECONDS = 60\n" in text
+    text = text.replace("STUCK_SECONDS = 60", "STUCK_SECONDS = 1").replace(
+        "/sys/devices/system/cpu/online", "/tmp/online"
+    )
+    worker.run("tee", "/tmp/health-check", on="node1", text=text)
+    # The node declares more CPUs than this computer may have.
+    worker.run("tee", "/tmp/online", on="node1", text="0-3\n")
+    worker.run("sh", "-c", "mkdir -p fifo && mkfifo fifo/config.json", user="alice")
+    words = worker.command("srun", "--mem=100", f"--container={HOME}/fifo", "true", user="alice")
+    with subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.DEVNULL):
+        begun = ("pgrep", "--full", r"^slurmstepd: \[[0-9]+\.0\]")
+        worker.wait_for(lambda: worker.tried(*begun, on="node1").stdout, 60, "the step begins")
+        worker.run("scancel", "--user=alice")
+        worker.wait_for(lambda: worker.run("squeue", "--noheader", "--states=COMPLETING"), 60, "the job cannot end")
+
+        def look() -> bool:
+            check = ("env", "-i", "SLURMD_NODENAME=node1", "python3", "-IS", "/tmp/health-check")
+            return "waits for a FIFO" in worker.tried(*check, on="node1").stdout
+
+        worker.wait_for(look, 60, "the health check ends it")
+
+    worker.wait_for(lambda: gone(worker), 60, "the job has ended")
+    assert worker.run("srun", "--mem=100", "id", "-un", user="bob") == "bob"
 
 
 @pytest.mark.slow

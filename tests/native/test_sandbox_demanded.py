@@ -47,6 +47,14 @@ def test_a_job_without_an_image_is_refused(demanding: Cluster, words: list[str],
         assert said in done.stderr
 
 
+@pytest.mark.parametrize("path", ["/tmp/own", "/share/images/..", "/share/images/plain/rootfs"])
+def test_a_bundle_of_the_users_own_is_refused(demanding: Cluster, path: str) -> None:
+    for command in (["sbatch", "--wrap=true"], ["srun", "true"]):
+        done = demanding.tried(command[0], "--mem=100", f"--container={path}", *command[1:], user="alice")
+        assert done.returncode != 0, command
+        assert f"{path} is not an image. The images are the directories of /share/images." in done.stderr
+
+
 @pytest.mark.parametrize("words", [["--partition=course"], ["--account=students"]])
 def test_a_job_in_an_image_runs(demanding: Cluster, words: list[str]) -> None:
     assert demanding.run("srun", "--mem=100", *words, IMAGE, "id", "-un", user="alice") == "alice"

@@ -1020,6 +1020,73 @@ def test_only_root_can_pose_as_a_slurmstepd(place: pathlib.Path, monkeypatch: py
     assert health.processes() == {}
 
 
+STUCK = {
+    "cmdline": "slurmstepd: [7.0]\0",
+    "status": "Name:\tslurmstepd\nUid:\t0\t2001\t0\t0\n",
+    "stat": f"12 (slurmstepd) S 1{' 0' * 17} {900 * os.sysconf('SC_CLK_TCK')} 0 0",
+    "syscall": f"{health.OPENAT[os.uname().machine]} 0xffffff9c 0x55d0 0x80000 0x0",
+}
+"""What the kernel says 100 seconds later of a slurmstepd that opens a FIFO to which no process writes."""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "ended"),
+    [
+        ("cmdline", STUCK["cmdline"], True),
+        ("cmdline", "/usr/sbin/sshd\0", False),
+        ("status", STUCK["status"].replace("Uid:\t0", "Uid:\t2001"), False),
+        ("spool/node1_7.0", "", False),
+        ("spool/node1_7.1", "", True),
+        ("stat", STUCK["stat"].replace(") S ", ") D "), False),
+        ("stat", STUCK["stat"].replace("900", "950"), False),
+        ("syscall", "0 0x3 0x7ffc", False),
+        ("syscall", "running", False),
+        ("syscall", "", False),
+    ],
+)
+def test_a_slurmstepd_that_waits_for_a_fifo_of_a_user_is_ended(
+    place: pathlib.Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, ended: bool
+) -> None:
+    killed: list[int] = []
+    monkeypatch.setattr(health, "PROC", str(place / "PROC"))
+    monkeypatch.setattr(health, "uptime", lambda: 1000.0)
+    monkeypatch.setattr(health, "log", lambda text: None)
+    monkeypatch.setattr(health.os, "kill", lambda pid, number: killed.append(pid))
+    monkeypatch.setattr(health, "CONFIGURATIONS", (str(place / "slurm.conf"),))
+    process = place / "PROC" / "12"
+    (process / "spool").mkdir(parents=True)
+    (place / "slurm.conf").write_text(f"SlurmdSpoolDir={process}/spool\n")
+    for name, seen in {**STUCK, file: text}.items():
+        (process / name).write_text(seen)
+
+    health.end_stuck()
+
+    assert killed == ([12] if ended else [])
+
+
+@pytest.mark.parametrize(
+    ("words", "socket"),
+    [("[7.batch]", "node1_7.4294967291"), ("[7.extern stepmgr]", "node1_7.4294967292"), ("[7.3+1]", "node1_7.3.1")],
+)
+def test_a_step_that_has_begun_may_wait(
+    place: pathlib.Path, monkeypatch: pytest.MonkeyPatch, words: str, socket: str
+) -> None:
+    monkeypatch.setattr(health, "PROC", str(place / "PROC"))
+    monkeypatch.setattr(health, "uptime", lambda: 1000.0)
+    monkeypatch.setattr(health, "CONFIGURATIONS", (str(place / "slurm.conf"),))
+    process = place / "PROC" / "12"
+    process.mkdir()
+    (place / "spool").mkdir()
+    (place / "slurm.conf").write_text(f"SlurmdSpoolDir={place}/spool\n")
+    for name, seen in {**STUCK, "cmdline": f"slurmstepd: {words}\0"}.items():
+        (process / name).write_text(seen)
+
+    before = health.is_stuck(12)
+    (place / "spool" / socket).touch()
+
+    assert (before, health.is_stuck(12)) == (True, False)
+
+
 def test_no_word_of_a_users_command_ends_the_check(place: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that root starts for a user, such as with sudo, may have words of the user."""
     monkeypatch.setattr(health, "PROC", str(place / "PROC"))

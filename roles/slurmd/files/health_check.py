@@ -5,7 +5,7 @@
 Drains this worker when it has less than slurm.conf declares, when the share, scratch or its own disk cannot be used,
 when the clock is off, when a cgroup controller is missing or when a drop-in fails; resumes it once nothing is wrong.
 Takes back what Slurm drained for a job once nothing is left of it, and ends processes of jobs that slurmctld has given
-up. An administrator's drain stays.
+up or that can never begin. An administrator's drain stays.
 
 slurmd runs it with SLURMD_NODENAME and nothing else in the environment, and waits for the end of its output
 (run_script_health_check in src/slurmd/slurmd/slurmd.c, 21.08 to 24.11).
@@ -67,6 +67,8 @@ FIELDS = "CPUs:0 ,Memory:0 ,StateComplete:0 ,User:0 ,Timestamp:0 ,Reason:0"
 """Asked of sinfo; without a width each field is as long as it is, and is followed by the space."""
 LOST_SECONDS = 300
 """Seconds that processes of a lost job may still have to end by themselves."""
+STUCK_SECONDS = 60
+"""Seconds after which a slurmstepd that waits for a user has waited long enough."""
 
 PREFIX = "slurmstead: "
 LONGEST = 250
@@ -161,6 +163,12 @@ STEPD = re.compile(r"slurmstepd: \[(\d+)")
 """How a slurmstepd calls itself."""
 REAL_ROOT = re.compile(r"^Uid:\t0\t", re.MULTILINE)
 """The real user ID: a setuid program of a user has root's effective one."""
+STEP = re.compile(r"slurmstepd: \[(\d+)\.(\w+)(\+\d+)?")
+"""Job, step and component of a slurmstepd."""
+STEPS = {"batch": "4294967291", "extern": "4294967292", "interactive": "4294967290"}
+"""Numbers of steps that a slurmstepd calls by name (slurm.h)."""
+OPENAT = {"x86_64": "257", "aarch64": "56"}
+"""Number of openat(2) in /proc/PID/syscall."""
 ON_NODES = ("RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "COMPLETING", "SIGNALING", "STAGE_OUT")
 """States of a job that is on its nodes (squeue(1))."""
 
@@ -644,6 +652,40 @@ def processes() -> dict[str, list[int]]:
     return found
 
 
+def is_stuck(pid: int) -> bool:
+    """Whether a slurmstepd waits in open(2) before its step begins, as with a FIFO as config.json of `--container`.
+
+    slurmd waits for it without a limit, and no job that Slurm cancels ends it (22.05 to 24.11: setup_container of
+    slurmstepd, _wait_for_starting_step of slurmd). A wait for a disk or an NFS server is not in state S.
+    """
+    try:
+        found = STEP.match(read(f"{PROC}/{pid}/cmdline"))
+        if not found or not REAL_ROOT.search(read(f"{PROC}/{pid}/status")):
+            return False
+        job, step, part = found.groups("")
+        socket = f"_{job}.{STEPS.get(step, step)}{part.replace('+', '.')}"
+        # From then on, slurmd can tell it to end its step.
+        if any(name.endswith(socket) for name in os.listdir(configured("SlurmdSpoolDir"))):
+            return False
+        state, *fields = read(f"{PROC}/{pid}/stat").rpartition(")")[2].split()
+        called = read(f"{PROC}/{pid}/syscall").split()[0]
+    except (OSError, IndexError):
+        return False
+    age = uptime() - int(fields[18]) / os.sysconf("SC_CLK_TCK")
+    return state == "S" and called == OPENAT.get(os.uname().machine) and age >= STUCK_SECONDS
+
+
+def end_stuck() -> None:
+    """End what would block this node until a user opens a FIFO."""
+    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):
+        if is_stuck(pid):
+            log(f"ending slurmstepd {pid} of job {job_of(pid)}, which waits for a FIFO and cannot begin its step")
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
 def quiet_job() -> str:
     """Return the number of the job that is alone on this node, or nothing."""
     try:
@@ -866,6 +908,7 @@ def main() -> int:
     if alone and has_process(alone):
         # A check would disturb it.
         return 0
+    end_stuck()
     wanted = settings()
     if alone:
         # Between two steps a job has no process; without SMT, CPUs would be missing.

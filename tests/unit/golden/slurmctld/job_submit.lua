@@ -1,7 +1,7 @@
 --
 -- Ansible managed
 --
--- Refuses jobs without an image where one is demanded. slurmctld calls it for each job.
+-- Refuses jobs without an image where one is demanded, and bundles of users. slurmctld calls it for each job.
 local partitions = {
     ["course"] = true,
 }
@@ -20,9 +20,18 @@ local function default_partition(list)
     return ""
 end
 
+local function is_image(path)
+    local directory, name = string.match(path, "^(.*)/([^/]+)/*$")
+    return directory == images and name ~= "." and name ~= ".."
+end
+
 local function check(partition, account, container)
     if container ~= nil and container ~= "" then
-        return slurm.SUCCESS
+        if is_image(container) then
+            return slurm.SUCCESS
+        end
+        slurm.log_user("%s is not an image. The images are the directories of %s.", container, images)
+        return slurm.ERROR
     end
     for name in string.gmatch(partition, "[^,]+") do
         if partitions[name] then
