@@ -9,6 +9,7 @@ import html
 import json
 import pathlib
 import pwd
+import shlex
 import subprocess
 import time
 from collections.abc import AsyncIterator
@@ -25,6 +26,9 @@ FIRST_PERSON = 1000
 """The first number of a person; smaller ones are accounts of the system."""
 
 INVITED_FOR = 7 * 24 * 3600
+LARGEST = 64 * 1024
+"""Bytes that the hub reads of what a command of a user prints. More ends the command, if it takes the signal."""
+
 UNSTARTED = "Failed to start transient scope unit"
 """The error of systemd-run(1)."""
 
@@ -98,10 +102,13 @@ class Spawner(SlurmSpawner):
 
     async def run_command(self, cmd: str, input: str | None = None, env: dict[str, str] | None = None) -> str:
         """Run a command as the user, who can read its environment: that of the hub has the secret of the proxy."""
+        # Another process of the user can take the command over (ptrace), and print without end.
+        bounded = f"{cmd} 2> >(head --bytes={LARGEST} >&2) | head --bytes={LARGEST}"
+        words = shlex.join(["bash", "-o", "pipefail", "-c", bounded])
         until = time.monotonic() + 10
         while True:
             try:
-                out: str = await super().run_command(cmd, input, env or self.environment)
+                out: str = await super().run_command(words, input, env or self.environment)
                 return out
             except RuntimeError as error:
                 # The user's slice stops, because the last session has just ended; nothing of the command ran.
