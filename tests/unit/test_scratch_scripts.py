@@ -13,6 +13,7 @@ FILES = pathlib.Path(__file__).resolve().parents[2] / "roles" / "scratch" / "fil
 CONFIGURATION = "/etc/default/slurmstead-scratch"
 BUNDLES = "/run/slurmstead-oci"
 DROP_INS = "/usr/local/lib/slurmstead/"
+TEMPORARY = "/dev/shm /tmp /var/tmp"
 SCRIPTS = ("prolog", "task-prolog", "epilog")
 LOGIN = {name: "/given" for name in ("HOME", "LOGNAME", "PATH", "SHELL", "USER")} | {"PATH": "/usr/bin:/bin"}
 """What a task gets from the shell in which its job was submitted, unless `--export` says otherwise."""
@@ -27,12 +28,15 @@ class Node:
         self.job = self.scratch / "job-42"
         self.configuration = root / "configuration"
         self.configuration.write_text(f"scratch_path={self.scratch}\nscratch_is_mounted={mounted}\n")
+        self.temporary = [root / name for name in ("shm", "tmp", "var-tmp")]
         self.scripts = {name: root / name for name in SCRIPTS}
         for name, script in self.scripts.items():
             text = (FILES / name).read_text()
             assert CONFIGURATION in text
             text = text.replace(CONFIGURATION, str(self.configuration)).replace(BUNDLES, f"{root}/bundles")
-            script.write_text(text.replace(DROP_INS, f"{root}/"))
+            text = text.replace(TEMPORARY, " ".join(map(str, self.temporary))).replace("\nPATH=", f"\nPATH={root}/bin:")
+            # The user who runs the tests may be root.
+            script.write_text(text.replace(DROP_INS, f"{root}/").replace("-ge 1000", "-ge 0"))
             script.chmod(0o755)
 
     def run(self, name: str, status: int = 0, login: dict[str, str] = LOGIN, **environment: str) -> str:
@@ -101,6 +105,81 @@ def test_the_directories_of_its_tasks_in_images_go_too(node: Node, tmp_path: pat
         (tmp_path / "bundles" / name / "task-0" / "config.json").write_text("{}")
     node.run("epilog")
     assert [path.name for path in (tmp_path / "bundles").iterdir()] == ["421-0"]
+
+
+@pytest.fixture
+def closed(node: Node) -> Node:
+    """A node that is closed to users without a job, with a file in each temporary directory; see `left`."""
+    with node.configuration.open("a") as file:
+        file.write("scratch_remove_temporary=yes\n")
+    for directory in node.temporary:
+        (directory / "a b").mkdir(parents=True)
+        (directory / "a b" / "file").write_text("x")
+    answers(node, processes="", jobs="")
+    return node
+
+
+def answers(node: Node, processes: str, jobs: str, status: int = 0) -> None:
+    """Let pgrep and squeue answer; squeue writes down its words."""
+    node.drop_in("bin/pgrep", f"echo '{processes}'; test -n '{processes}'")
+    node.drop_in("bin/squeue", f"echo \"$@\" >>{node.scratch.parent}/asked; echo '{jobs}'; exit {status}")
+
+
+def left(node: Node) -> list[str]:
+    """Return the names in the temporary directories."""
+    return [path.name for directory in node.temporary for path in directory.iterdir()]
+
+
+def test_the_last_job_of_a_user_removes_temporary_files(closed: Node) -> None:
+    closed.run("epilog", SLURMD_NODENAME="node1")
+
+    assert left(closed) == []
+    assert all(directory.is_dir() for directory in closed.temporary)
+    asked = (closed.scratch.parent / "asked").read_text()
+    assert f"--user={os.geteuid()} --nodelist=node1 " in asked
+    assert "COMPLETING" not in asked, "of two jobs that end together, each would leave it to the other"
+
+
+@pytest.mark.parametrize(
+    "told", [{"processes": "7", "jobs": ""}, {"processes": "", "jobs": "43 RUNNING"}], ids=["process", "job"]
+)
+def test_another_job_of_the_user_keeps_them(closed: Node, told: dict[str, str]) -> None:
+    answers(closed, **told)
+    closed.run("epilog", SLURMD_NODENAME="node1")
+    assert left(closed) == ["a b"] * 3
+
+
+def test_a_slurmctld_that_does_not_answer_keeps_them_and_drains_no_node(closed: Node) -> None:
+    answers(closed, "", "", status=1)
+    closed.run("epilog", SLURMD_NODENAME="node1")
+    assert left(closed) == ["a b"] * 3
+
+
+def test_files_of_a_job_that_starts_meanwhile_stay(closed: Node) -> None:
+    closed.drop_in("bin/squeue", f"sleep 0.1; echo x >{closed.temporary[0]}/new")
+    closed.run("epilog", SLURMD_NODENAME="node1")
+    assert left(closed) == ["new"]
+
+
+def test_temporary_files_of_others_stay(closed: Node) -> None:
+    closed.run("epilog", SLURM_JOB_UID=str(os.geteuid() + 1), SLURMD_NODENAME="node1")
+    assert left(closed) == ["a b"] * 3
+    assert not (closed.scratch.parent / "asked").exists(), "slurmctld need not answer each node at the end of each job"
+
+
+def test_an_open_node_keeps_temporary_files(closed: Node) -> None:
+    closed.configuration.write_text(closed.configuration.read_text().replace("temporary=yes", "temporary=no"))
+    closed.run("epilog", SLURMD_NODENAME="node1")
+    assert left(closed) == ["a b"] * 3
+
+
+def test_a_link_in_a_temporary_directory_is_not_followed(closed: Node, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("x")
+    (closed.temporary[0] / "link").symlink_to(tmp_path / "precious")
+    closed.run("epilog", SLURMD_NODENAME="node1")
+    assert left(closed) == []
+    assert (tmp_path / "precious" / "file").read_text() == "x"
 
 
 def test_a_link_in_the_directory_is_not_followed(node: Node, tmp_path: pathlib.Path) -> None:
