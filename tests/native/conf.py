@@ -10,7 +10,7 @@ DEFAULTS = {
     "GetEnvTimeout": "0",
     "MailProg": "/bin/true",
     "MaxArraySize": "10001",
-    "MaxJobCount": "25000",
+    "MaxJobCount": "1000000",
     "PrivateData": "jobs",
     "ProctrackType": "proctrack/linuxproc",
     "ReturnToService": "2",

@@ -37,6 +37,16 @@ def test_a_user_cannot_cancel_a_job_of_another(four: Cluster) -> None:
     four.wait_until_idle()
 
 
+def test_cancelled_arrays_of_a_user_keep_no_other_from_submitting(four: Cluster) -> None:
+    # More than Slurm's own default of 10000 would hold, and than 25000.
+    loop = "for i in $(seq 260); do scancel $(sbatch --parsable --hold --array=0-99 --output=/dev/null --wrap=:); done"
+    four.run("sh", "-euc", loop, user="alice", seconds=120)
+
+    done = four.tried("timeout", "10", "sbatch", "--hold", "--output=/dev/null", "--wrap=:", user="bob")
+    four.run("scancel", "--user=bob")
+    assert done.returncode == 0, done.stderr
+
+
 def test_every_task_of_an_array_runs(four: Cluster) -> None:
     program = "echo $SLURM_ARRAY_TASK_ID > task-$SLURM_ARRAY_TASK_ID"
 

@@ -189,7 +189,7 @@ QUIET = [
         "/run/slurm/conf/slurm.conf",
         "sed 's/^MaxJobCount=.*/MaxJobCount=7/' /run/slurm/conf/slurm.conf",
         "fetched",
-        "differs from that of node3: MaxJobCount: 7 → 25000",
+        "differs from that of node3: MaxJobCount: 7 → 1000000",
     ),
 ]
 """Faults that disturb nobody."""
@@ -232,7 +232,7 @@ TRUST = [
         f"cp -a {LIVE} {FAKES}.conf && sed -i 's/^MaxJobCount=.*/MaxJobCount=7/' {LIVE}",
         f"cp -a {FAKES}.conf {LIVE}; rm {FAKES}.conf",
         "configuration",
-        "/etc/slurm differs from the inventory: MaxJobCount: 7 → 25000",
+        "/etc/slurm differs from the inventory: MaxJobCount: 7 → 1000000",
     ),
 ]
 """Faults by which machines no longer believe each other."""

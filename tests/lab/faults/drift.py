@@ -21,7 +21,7 @@ def _right_time(lab: Any) -> None:
 
 
 def _settings(lab: Any) -> None:
-    assert "MaxJobCount             = 25000" in lab.root(lab.control, "scontrol show config")
+    assert "MaxJobCount             = 1000000" in lab.root(lab.control, "scontrol show config")
 
 
 DRIFT = [
