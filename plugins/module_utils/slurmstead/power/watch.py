@@ -159,7 +159,7 @@ class Watch:
         self.memories = memories
         self.log = log
         self.nodes: Mapping[str, Node] = {}
-        self.is_written = True
+        self.unwritten: OSError | None = None
 
     def look(self) -> None:
         """Look at all machines and act. Does nothing while slurmctld does not answer."""
@@ -335,13 +335,11 @@ class Watch:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """Write; a disk that is full or read-only keeps no machine off, and is reported once per look."""
+        """Write; a disk that is full or read-only keeps no machine off."""
         try:
             yield
         except OSError as error:
-            if self.is_written:
-                print(f"cannot write what was done and seen: {error}", file=sys.stderr)
-            self.is_written = False
+            self.unwritten = self.unwritten or error
 
 
 def _by_device(machines: Iterable[Machine], do: Callable[[Machine], T]) -> dict[str, T]:
@@ -363,4 +361,7 @@ def main() -> None:
     """Look once, unless another process does; it does what is to be done."""
     configuration = Configuration.read(CONFIGURATION.read_text())
     with contextlib.suppress(BusyError), alone(STATE):
-        Watch(configuration, Memories(STATE / MEMORY), functools.partial(journal.write, LOG)).look()
+        watch = Watch(configuration, Memories(STATE / MEMORY), functools.partial(journal.write, LOG))
+        watch.look()
+        if watch.unwritten:
+            sys.exit(f"cannot write what was done and seen: {watch.unwritten}")
