@@ -628,6 +628,11 @@ def trial_cause(node: str) -> str:
 # What is left of jobs.
 
 
+def all_pids() -> list[int]:
+    """Return the number of each process on this node."""
+    return [int(name) for name in os.listdir(PROC) if name.isdigit()]
+
+
 def job_of(pid: int) -> str:
     """Return the number of the job to which a process belongs, or nothing.
 
@@ -646,7 +651,7 @@ def job_of(pid: int) -> str:
 def processes() -> dict[str, list[int]]:
     """Return the processes of each job on this node, by its number."""
     found: dict[str, list[int]] = {}
-    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):
+    for pid in all_pids():
         if number := job_of(pid):
             found.setdefault(number, []).append(pid)
     return found
@@ -677,7 +682,7 @@ def is_stuck(pid: int) -> bool:
 
 def end_stuck() -> None:
     """End what would block this node until a user opens a FIFO."""
-    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):
+    for pid in all_pids():
         if is_stuck(pid):
             log(f"ending slurmstepd {pid} of job {job_of(pid)}, which waits for a FIFO and cannot begin its step")
             try:
@@ -696,14 +701,13 @@ def quiet_job() -> str:
 
 def has_process(number: str) -> bool:
     """Whether a job has a process here. The newest process is asked first, to end soon."""
-    pids = sorted((int(name) for name in os.listdir(PROC) if name.isdigit()), reverse=True)
-    return any(job_of(pid) == number for pid in pids)
+    return any(job_of(pid) == number for pid in sorted(all_pids(), reverse=True))
 
 
 def started_by(pids: Iterable[int]) -> list[int]:
     """Return processes and all that they have started, which need not be in a control group."""
     parents: dict[int, list[int]] = {}
-    for pid in (int(name) for name in os.listdir(PROC) if name.isdigit()):
+    for pid in all_pids():
         try:
             parent = int(read(f"{PROC}/{pid}/stat").rpartition(")")[2].split()[1])
         except (OSError, IndexError):

@@ -44,12 +44,10 @@ def choose(names: Sequence[str], given: Mapping[str, str | None], project: Mappi
     """
     found = {name: head for name in names if (head := _of(name, given, project))}
     places = {name: _place(head) for name, head in found.items()}
-    if len({host for host, _ in places.values()}) > 1:
-        text = ", ".join(f"{name} is on {host}" for name, (host, _) in places.items())
-        raise UsageError(text, "Use one command for each.")
     if len(set(places.values())) > 1:
-        text = ", ".join(f"{name} is in '{directory}'" for name, (_, directory) in places.items())
-        raise UsageError(text, "Use one command for each.")
+        differs = len({host for host, _ in places.values()}) > 1
+        where = (f"{name} is " + (f"on {host}" if differs else f"in '{path}'") for name, (host, path) in places.items())
+        raise UsageError(", ".join(where), "Use one command for each.")
     return next(iter(found.values()), None) or heads.choose(given, project)
 
 

@@ -23,6 +23,7 @@ from ansible.module_utils.slurmstead.slurm.answers import flags
 from ansible.module_utils.slurmstead.slurm.daemons import Slurm
 from ansible.module_utils.slurmstead.slurm.hostlist import compress
 from ansible.module_utils.slurmstead.workers.reasons import is_drained, is_left_alone, missed, missing
+from ansible.module_utils.slurmstead.workers.service import REGISTER
 
 COVERS = {"up": ("up", "rotate-key"), "upgrade": ("upgrade",)}
 """What a command makes good, in the order in which to run them. Every `up` installs the current MUNGE key."""
@@ -31,8 +32,6 @@ FILE = pathlib.Path("/var/lib/slurmstead/power/missed.json")
 
 FALLS = frozenset({"POWERING_DOWN"})
 PAUSE = 2.0
-REGISTER = 60.0
-"""Seconds in which slurmd of a machine that answers should register. One with an old MUNGE key cannot."""
 
 Fields = Mapping[str, str]
 Answers = Callable[[str], bool]

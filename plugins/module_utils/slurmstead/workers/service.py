@@ -33,7 +33,7 @@ from ansible.module_utils.slurmstead.workers.reboot import sleeps
 PAUSE = 2.0
 
 REGISTER = 60.0
-"""Seconds in which slurmd of a machine that answers should register."""
+"""Seconds in which slurmd of a machine that answers should register. One with an old MUNGE key cannot."""
 
 SURE = 5.0
 """Seconds after which a job that was just starting when its node was drained is visible."""

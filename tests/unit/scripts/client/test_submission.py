@@ -71,15 +71,20 @@ def test_a_job_whose_number_nobody_learned_is_found_again(store: Store, fake_slu
     assert len(fake_slurm.jobs) == 1
 
 
-def test_a_job_that_appears_late_keeps_the_files_it_was_submitted_with(
-    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """slurmctld reads the request of the first sbatch only while the command is repeated."""
+def appears_late(store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    """Lose the answer to a submission; the queue shows its job only after that number of looks."""
     fake_slurm.fails = ["answer lost"]
     with pytest.raises(NoAnswer):
         submit(store)
     questions = itertools.count()
-    monkeypatch.setattr(commands, "queue", lambda: fake_slurm.queue() if next(questions) else [])
+    monkeypatch.setattr(commands, "queue", lambda: fake_slurm.queue() if next(questions) >= looks else [])
+
+
+def test_a_job_that_appears_late_keeps_the_files_it_was_submitted_with(
+    store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """slurmctld reads the request of the first sbatch only while the command is repeated."""
+    appears_late(store, fake_slurm, monkeypatch, 1)
 
     assert submission.begin(store, REQUEST)["jobs"] == ["1"]
     assert len(fake_slurm.jobs) == 1
@@ -556,11 +561,7 @@ def test_what_slurm_never_got_is_cancelled_until_it_is_submitted_again(
 def test_a_job_that_appears_while_its_run_is_cancelled_is_cancelled(
     store: Store, fake_slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake_slurm.fails = ["answer lost"]
-    with pytest.raises(NoAnswer):
-        submit(store)
-    questions = itertools.count()
-    monkeypatch.setattr(commands, "queue", lambda: fake_slurm.queue() if next(questions) > 2 else [])
+    appears_late(store, fake_slurm, monkeypatch, 3)
     main.answer(store, {"action": "cancel", "jobs": ["r1"]}, b"")
 
     assert fake_slurm.cancelled == ["1"]
